@@ -1,0 +1,18 @@
+import { defineConfig } from 'tsdown'
+
+export default defineConfig({
+  // The folders of src are kept below dist: dist/sim/main.js, dist/workers/<name>.js.
+  entry: { 'sim/main': 'src/sim/main.ts', 'workers/*': 'src/workers/*.ts' },
+  format: 'esm',
+  platform: 'node',
+  target: 'node20',
+  dts: false,
+  sourcemap: false,
+  clean: true,
+  logLevel: 'warn',
+  checks: { pluginTimings: false },
+  hash: false,
+  outExtensions: () => ({ js: '.js' }),
+  // The simulation runs the built library, not its source: the path mapping in tsconfig must not apply here.
+  deps: { neverBundle: [/^node:/, /^holdfast(\/|$)/] },
+})

@@ -1,0 +1,26 @@
+// @ts-check
+import { memory } from './memory.js'
+import { applyPolicy, requiredStores } from './policy.js'
+import { sqlite } from './sqlite.js'
+
+/** @typedef {import('./store.js').StoreDefinition} StoreDefinition */
+/** @typedef {import('./store.js').StoreOutcome} StoreOutcome */
+
+/** Every store that tests can ask for, by name. @type {ReadonlyMap<string, StoreDefinition>} */
+export const stores = new Map([memory, sqlite].map((store) => [store.name, store]))
+
+/**
+ * Gives a fresh store, or says why it cannot be had. Rejects if the store is required and not there.
+ * @param {string} name
+ * @param {ReadonlyMap<string, StoreDefinition>} [known]
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {Promise<StoreOutcome>}
+ */
+export async function storeFor(name, known = stores, env = process.env) {
+  const definition = known.get(name)
+  if (definition === undefined) {
+    throw new Error(`There is no store '${name}'; the stores are ${[...known.keys()].join(', ')}.`)
+  }
+  const required = requiredStores(env.HOLDFAST_REQUIRE_STORES, [...known.keys()])
+  return applyPolicy(await definition.start(), required)
+}

@@ -1,0 +1,23 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+const librarySource = fileURLToPath(new URL('./packages/holdfast/src', import.meta.url))
+
+export default defineConfig({
+  resolve: {
+    // Tests run against the source of the library, so that a failure points at the line that caused it.
+    alias: [
+      { find: /^holdfast$/, replacement: `${librarySource}/index.ts` },
+      { find: /^holdfast\/([a-z-]+)$/, replacement: `${librarySource}/$1.ts` },
+    ],
+  },
+  test: {
+    include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
+    pool: 'forks',
+    reporters: ['default'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // A test that passes only at the second try hides a fault.
+    retry: 0,
+  },
+})
