@@ -1,0 +1,239 @@
+import type {
+  Backend,
+  Claim,
+  Eviction,
+  Guarantees,
+  Patience,
+  Release,
+  Renewal,
+  RenewRequest,
+  ResourceView,
+  Sink,
+  Verdict,
+} from '../../core/backend.js'
+import { ClosedError } from '../../core/errors.js'
+import {
+  admittedCount,
+  decide,
+  isLive,
+  LIMIT_MAX,
+  type Place,
+  renewedExpiry,
+  viewLine,
+} from '../../core/line.js'
+import { refOf } from '../../core/names.js'
+import { TIMER_MAX_MS } from '../../core/timing.js'
+import { processClock } from './clock.js'
+
+/** Time as the store sees it. */
+export interface StoreClock {
+  nowMs(): number
+}
+
+interface Entry extends Place {
+  readonly sink: Sink
+  /** Whether its claimant knows already that it is admitted. */
+  readonly told: boolean
+}
+
+/** The lines themselves. Backends that share a store see each other's locks. */
+export class MemoryStore {
+  readonly #lines = new Map<string, Entry[]>()
+  readonly #clock: StoreClock
+  #lastFence = 0n
+
+  constructor(clock: StoreClock = processClock) {
+    this.#clock = clock
+  }
+
+  get size(): number {
+    return this.#lines.size
+  }
+
+  attempt(claim: Claim, patience: Patience, sink: Sink): Verdict {
+    const now = this.#clock.nowMs()
+    const line = this.#live(claim.resource, now)
+    const decision = decide(line, claim, patience, now)
+    if (decision.kind === 'mismatched' || decision.kind === 'refused') return decision
+    const { admitted, leaseMs, ahead, retryAfterMs, holder } = decision
+    const expiresAt = now + leaseMs
+    let fence: bigint | null
+    if (decision.kind === 'join') {
+      this.#lastFence += 1n
+      fence = this.#lastFence
+      const { id, shape, weight, owner, note } = claim
+      const entry = { id, shape, weight, fence, joinedAt: now, expiresAt, owner, note, sink, told: admitted }
+      this.#lines.set(claim.resource, [...line, entry])
+    } else {
+      fence = decision.place.fence
+      const { weight } = decision
+      this.#replace(claim.resource, line, claim.id, (entry) => ({
+        ...entry,
+        weight,
+        expiresAt,
+        told: admitted,
+      }))
+      this.#tell(claim.resource)
+    }
+    return admitted
+      ? { kind: 'granted', fence, leaseMs }
+      : { kind: 'waiting', fence, leaseMs, ahead, retryAfterMs, holder }
+  }
+
+  renew({ claim, leaseMs }: RenewRequest): Renewal {
+    const now = this.#clock.nowMs()
+    const line = this.#lines.get(claim.resource) ?? []
+    const expiresAt = renewedExpiry(
+      line.find(({ id }) => id === claim.id),
+      leaseMs,
+      now,
+    )
+    if (expiresAt === null) return 'lost'
+    this.#replace(claim.resource, line, claim.id, (entry) => ({ ...entry, expiresAt }))
+    return 'renewed'
+  }
+
+  release({ id, resource }: Claim): Release {
+    return this.#remove(resource, (entry) => entry.id === id) ? 'released' : 'gone'
+  }
+
+  evict(resource: string, ref: string): Eviction {
+    return this.#remove(resource, (entry) => refOf(entry.id) === ref) ? 'evicted' : 'gone'
+  }
+
+  inspect(resource: string): ResourceView {
+    const now = this.#clock.nowMs()
+    return viewLine(resource, this.#live(resource, now), now)
+  }
+
+  names(prefix: string): string[] {
+    return [...this.#lines.keys()].filter((name) => name.startsWith(prefix)).toSorted()
+  }
+
+  #live(resource: string, now: number): Entry[] {
+    const line = this.#lines.get(resource)
+    if (line === undefined) return []
+    return line.every((entry) => isLive(entry, now)) ? line : line.filter((entry) => isLive(entry, now))
+  }
+
+  #remove(resource: string, isMeant: (entry: Entry) => boolean): boolean {
+    const line = this.#live(resource, this.#clock.nowMs())
+    const rest = line.filter((entry) => !isMeant(entry))
+    if (rest.length === 0) this.#lines.delete(resource)
+    else this.#lines.set(resource, rest)
+    this.#tell(resource)
+    return rest.length < line.length
+  }
+
+  #replace(resource: string, line: readonly Entry[], id: string, change: (entry: Entry) => Entry): void {
+    this.#lines.set(
+      resource,
+      line.map((entry) => (entry.id === id ? change(entry) : entry)),
+    )
+  }
+
+  /** Pushes the grant to every claim that has become admitted. The push goes out after the change is complete. */
+  #tell(resource: string): void {
+    const line = this.#live(resource, this.#clock.nowMs())
+    const limit = line[0]?.shape.limit
+    if (limit === undefined) return
+    const admitted = admittedCount(line, limit)
+    const news = line.slice(0, admitted).filter((entry) => !entry.told)
+    if (news.length === 0) return
+    this.#lines.set(
+      resource,
+      line.map((entry, index) => (index < admitted && !entry.told ? { ...entry, told: true } : entry)),
+    )
+    queueMicrotask(() => {
+      for (const { sink, id, fence } of news) sink.granted(id, fence)
+    })
+  }
+}
+
+const GUARANTEES: Guarantees = {
+  keptBy: 'lease',
+  safety: 'single-node',
+  // The numbers begin again with the process, which a resource that outlives it would notice.
+  fencing: 'best-effort',
+  waiting: 'push',
+  fair: true,
+  weights: true,
+  limitMax: LIMIT_MAX,
+  clock: 'server-monotonic',
+  ttlMinMs: 50,
+  ttlMaxMs: TIMER_MAX_MS,
+  ttlStepMs: 1,
+  nameBytesMax: 512,
+}
+
+const stores = new Map<string, MemoryStore>()
+
+/** The store of this name in this process, made on first use. */
+export function memoryStore(name: string): MemoryStore {
+  const found = stores.get(name)
+  if (found !== undefined) return found
+  const store = new MemoryStore()
+  stores.set(name, store)
+  return store
+}
+
+/** Locks within one process: for tests, and for programs that are one process. */
+export function memoryBackend(store: MemoryStore = new MemoryStore()): Backend {
+  return new MemoryBackend(store)
+}
+
+class MemoryBackend implements Backend {
+  readonly name = 'memory'
+  readonly guarantees = GUARANTEES
+  readonly #store: MemoryStore
+  #sink: Sink | null = null
+
+  constructor(store: MemoryStore) {
+    this.#store = store
+  }
+
+  async open(sink: Sink): Promise<void> {
+    this.#sink = sink
+  }
+
+  async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
+    return this.#store.attempt(claim, patience, this.#open())
+  }
+
+  async renew(requests: readonly RenewRequest[]): Promise<readonly Renewal[]> {
+    this.#open()
+    return requests.map((request) => this.#store.renew(request))
+  }
+
+  async release(claim: Claim): Promise<Release> {
+    this.#open()
+    return this.#store.release(claim)
+  }
+
+  async inspect(resource: string): Promise<ResourceView> {
+    this.#open()
+    return this.#store.inspect(resource)
+  }
+
+  async *list(prefix: string): AsyncGenerator<ResourceView> {
+    this.#open()
+    for (const name of this.#store.names(prefix)) {
+      const view = this.#store.inspect(name)
+      if (view.shape !== null) yield view
+    }
+  }
+
+  async evict(resource: string, ref: string): Promise<Eviction> {
+    this.#open()
+    return this.#store.evict(resource, ref)
+  }
+
+  async close(): Promise<void> {
+    this.#sink = null
+  }
+
+  #open(): Sink {
+    if (this.#sink === null) throw new ClosedError({ backend: this.name })
+    return this.#sink
+  }
+}

@@ -1,0 +1,137 @@
+import { channel } from 'node:diagnostics_channel'
+import type { Backend, ClaimView, Guarantees, ResourceView } from '../core/backend.js'
+import { Desk } from '../core/desk.js'
+import { InvalidInputError } from '../core/errors.js'
+import type { HoldfastEvent } from '../core/events.js'
+import type { Hold } from '../core/hold.js'
+import { checkName, checkNote } from '../core/names.js'
+import {
+  type AcquireOptions,
+  type ClientOptions,
+  checkKeys,
+  checkMs,
+  type HoldOptions,
+  resolveClient,
+} from '../core/options.js'
+import type { Runtime } from '../core/runtime.js'
+import { All } from '../primitives/all.js'
+import { Election } from '../primitives/election.js'
+import type { Lockable } from '../primitives/lock.js'
+import { Mutex, type MutexOptions } from '../primitives/mutex.js'
+import { ReadWrite } from '../primitives/read-write.js'
+import { Semaphore } from '../primitives/semaphore.js'
+import { systemRuntime } from './system.js'
+
+/** Subscribe to this channel of `node:diagnostics_channel` to see what every client of the process does. */
+export const EVENTS_CHANNEL = 'holdfast'
+
+const events = channel(EVENTS_CHANNEL)
+
+export interface CloseOptions {
+  /** How long holders may go on before their holds are taken back. Default 0. */
+  readonly drainMs?: number
+}
+
+export interface EvictOptions {
+  /** Why; it is reported as an event, for whoever asks later. */
+  readonly reason: string
+  /** Which claim, by the `ref` that `inspect()` shows. Left out: every present holder. */
+  readonly ref?: string
+}
+
+/** Opens a client over a ready backend. `connect()` does the same from a URL. */
+export async function createLocks(
+  backend: Backend,
+  options: ClientOptions = {},
+  runtime: Runtime = systemRuntime,
+): Promise<Locks> {
+  const settings = resolveClient(options, backend.guarantees, backend.name)
+  const desk = new Desk(backend, runtime, settings, report)
+  await backend.open(desk.sink())
+  return new Locks(desk)
+}
+
+function report(event: HoldfastEvent): void {
+  if (events.hasSubscribers) events.publish(event)
+}
+
+/** The locks of one store. Definitions made here are cheap; make them where they are used. */
+export class Locks implements AsyncDisposable {
+  readonly #desk: Desk
+
+  constructor(desk: Desk) {
+    this.#desk = desk
+  }
+
+  /** The store's name. */
+  get backend(): string {
+    return this.#desk.backend.name
+  }
+
+  /** What the store really guarantees. */
+  get guarantees(): Guarantees {
+    return this.#desk.backend.guarantees
+  }
+
+  /** One holder at a time. */
+  mutex(name: string, options?: MutexOptions): Mutex {
+    return new Mutex(this.#desk, name, options)
+  }
+
+  /** Many readers or one writer, in order of arrival. */
+  readWrite(name: string, options?: HoldOptions): ReadWrite {
+    return new ReadWrite(this.#desk, name, options)
+  }
+
+  /** Up to `limit` permits at once. Every program must use the same limit for a name. */
+  semaphore(name: string, limit: number, options?: HoldOptions): Semaphore {
+    return new Semaphore(this.#desk, name, limit, options)
+  }
+
+  /** Several locks as one, in one order everywhere. A name stands for a mutex. */
+  all(locks: readonly (string | Lockable<Hold, AcquireOptions>)[]): All {
+    return new All(this.#desk, locks)
+  }
+
+  /** One leader at a time, and everybody can see who. */
+  election(name: string, options?: HoldOptions): Election {
+    return new Election(this.#desk, name, options)
+  }
+
+  /** Who holds the resource and who waits for it, in order. */
+  async inspect(name: string): Promise<ResourceView> {
+    return await this.#desk.inspect(checkName(name))
+  }
+
+  /** Every resource that somebody holds or waits for and whose name begins with `prefix`, in order of name. */
+  list(prefix = ''): AsyncIterable<ResourceView> {
+    return this.#desk.list(prefix === '' ? '' : checkName(prefix, 'prefix'))
+  }
+
+  /**
+   * For operators: takes a hold away from whoever has it. The holder learns of it at its next renewal, and until then
+   * believes in it; the next holder's fence is higher, so a guarded resource refuses the old one.
+   */
+  async evict(name: string, options: EvictOptions): Promise<readonly ClaimView[]> {
+    checkName(name)
+    checkKeys(options, ['reason', 'ref'])
+    const reason = checkNote(options.reason, 'reason')
+    if (reason === '') throw new InvalidInputError('reason', 'a text that says why', reason)
+    const ref = options.ref === undefined ? null : checkName(options.ref, 'ref')
+    const { holders, waiters } = await this.#desk.inspect(name)
+    const meant = ref === null ? holders : [...holders, ...waiters].filter((claim) => claim.ref === ref)
+    const evicted: ClaimView[] = []
+    for (const claim of meant) if (await this.#desk.evict(name, claim.ref, reason)) evicted.push(claim)
+    return evicted
+  }
+
+  /** Takes no new claims, turns waiters away with `ClosedError`, waits for holders, takes back the rest. Idempotent. */
+  async close(options: CloseOptions = {}): Promise<void> {
+    checkKeys(options, ['drainMs'])
+    await this.#desk.close(options.drainMs === undefined ? 0 : checkMs(options.drainMs, 'drainMs', 0))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}

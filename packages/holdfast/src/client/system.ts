@@ -1,0 +1,43 @@
+/** The real clock, timers, chance and identity: the only place where the library takes them from the system. */
+
+import { randomBytes, randomInt } from 'node:crypto'
+import { hostname, uptime } from 'node:os'
+import { performance } from 'node:perf_hooks'
+import { pid } from 'node:process'
+import type { Runtime } from '../core/runtime.js'
+
+const FRACTION_GRAIN = 2 ** 32
+const ID_BYTES = 16
+
+/** Random bytes are cheap by the page and dear by the dozen. Each byte is used once. */
+let pool = Buffer.alloc(0)
+let used = 0
+
+function freshId(): string {
+  if (used + ID_BYTES > pool.length) {
+    pool = randomBytes(ID_BYTES * 256)
+    used = 0
+  }
+  used += ID_BYTES
+  return pool.toString('hex', used - ID_BYTES, used)
+}
+
+export const systemRuntime: Runtime = {
+  identity: { host: hostname(), pid },
+  clock: {
+    monotonicMs: () => performance.now(),
+    wallMs: () => Date.now(),
+    uptimeMs: () => uptime() * 1_000,
+  },
+  timers: {
+    start(afterMs, run, keepAlive) {
+      const timer = setTimeout(run, afterMs)
+      if (!keepAlive) timer.unref()
+      return { cancel: () => clearTimeout(timer) }
+    },
+  },
+  random: {
+    id: freshId,
+    fraction: () => randomInt(FRACTION_GRAIN) / FRACTION_GRAIN,
+  },
+}

@@ -1,0 +1,252 @@
+import type { Backend, Claim, HolderNote, Patience, Verdict } from './backend.js'
+import { attempted, withDeadline } from './deadline.js'
+import { BackendUnavailableError, OutcomeUnknownError, ShapeConflictError } from './errors.js'
+import type { Keeper } from './keeper.js'
+import type { ClientSettings } from './options.js'
+import type { Releaser } from './releaser.js'
+import type { Runtime, Timer } from './runtime.js'
+import { Standing } from './standing.js'
+import { pollMs } from './timing.js'
+
+/** What the wait loop works with; one set per client. */
+export interface Machinery {
+  readonly backend: Backend
+  readonly runtime: Runtime
+  readonly settings: ClientSettings
+  readonly keeper: Keeper
+  readonly releaser: Releaser
+}
+
+export type SeekResult =
+  | { readonly kind: 'granted'; readonly standing: Standing }
+  | { readonly kind: 'refused' }
+  /** The answer came too late to be of use, or nobody wants it any more. A new claim may be tried. */
+  | { readonly kind: 'dropped' }
+
+const DROPPED: SeekResult = { kind: 'dropped' }
+
+const RETRY_MS = 50
+const RETRY_MS_MAX = 1_000
+
+/**
+ * The one wait loop: attempt; if not admitted, wait for the first of a pushed grant, a hint, the end of a lease
+ * ahead, a jittered poll; attempt again. It follows one claim, whoever in this process wants it.
+ */
+export class Seek {
+  readonly standing: Standing
+  readonly #machinery: Machinery
+  readonly #patience: Patience
+  /** The last holder that the store named, for the message of whoever gives up. */
+  holder: HolderNote | null = null
+  /** The last thing that went wrong with the store, likewise. */
+  trouble: unknown = null
+  #cancelled = false
+  #finished = false
+  #pushed: { readonly fence: bigint | null } | null = null
+  #hinted = false
+  #wake: (() => void) | null = null
+  #answeredAt: number
+  #failures = 0
+  #ahead = -1
+  #placeSince = 0
+
+  constructor(machinery: Machinery, claim: Claim, renews: boolean, waitMs: number) {
+    const { settings, runtime } = machinery
+    this.#machinery = machinery
+    const leaseMs = Math.min(settings.waiterLeaseMs, claim.ttlMs)
+    this.#patience = { waitMs, leaseMs }
+    this.standing = new Standing(claim, renews, leaseMs, settings.skewMs)
+    this.standing.onLost = () => this.hint()
+    this.#answeredAt = runtime.clock.monotonicMs()
+  }
+
+  get claim(): Claim {
+    return this.standing.claim
+  }
+
+  /** The store pushed a grant of the place with this fence. */
+  pushed(fence: bigint | null): void {
+    this.#pushed = { fence }
+    this.hint()
+  }
+
+  hint(): void {
+    this.#hinted = true
+    this.#wake?.()
+  }
+
+  /** Nobody wants the claim any more. Whatever the store made of it is undone. */
+  cancel(): void {
+    if (this.#cancelled || this.#finished) return
+    this.#cancelled = true
+    void this.#machinery.releaser.release(this.standing)
+    this.#wake?.()
+  }
+
+  async run(): Promise<SeekResult> {
+    try {
+      for (;;) {
+        const verdict = await this.#ask()
+        const result = this.#consider(verdict) ?? (await this.#pause(verdict))
+        if (result === null) continue
+        if (result.kind !== 'granted' || (await this.#isFull())) return this.#cancelled ? DROPPED : result
+      }
+    } catch (error) {
+      this.cancel()
+      throw error
+    } finally {
+      this.#finished = true
+    }
+  }
+
+  /** One attempt. null: the store did not answer, and it is worth asking again. */
+  async #ask(): Promise<Verdict | null> {
+    if (this.#cancelled) return null
+    const { backend, runtime, settings, keeper, releaser } = this.#machinery
+    this.#hinted = false
+    const awake = keeper.wakefulness()
+    const sentAt = runtime.clock.monotonicMs()
+    const call = attempted(() => backend.attempt(this.claim, this.#patience))
+    releaser.follow(call, this.standing)
+    const blockMs = backend.guarantees.waiting === 'block' ? this.#patience.waitMs : 0
+    const deadlineMs = Math.min(settings.requestMs, this.claim.ttlMs) + blockMs
+    const context = { resource: this.claim.resource, backend: backend.name }
+    try {
+      const verdict = await withDeadline(runtime.timers, deadlineMs, true, call, context)
+      this.#failures = 0
+      this.#answeredAt = runtime.clock.monotonicMs()
+      if (keeper.wakefulness() !== awake) return this.#doubt()
+      if (!this.#cancelled) this.#place(verdict, sentAt)
+      return verdict
+    } catch (error) {
+      this.#weigh(error)
+      return null
+    }
+  }
+
+  /** The machine slept between question and answer, so nothing can be counted from it: ask again at once. */
+  #doubt(): null {
+    this.#hinted = true
+    return null
+  }
+
+  /** Notes what the store said of the claim's place, counted from before it was asked. */
+  #place(verdict: Verdict, sentAt: number): void {
+    if (verdict.kind !== 'granted' && verdict.kind !== 'waiting') return
+    this.standing.placed(verdict.fence, sentAt, verdict.leaseMs)
+    this.standing.doubtful = false
+  }
+
+  /** Trouble with the store is waited out for a while; anything that is not understood goes to the caller as it is. */
+  #weigh(error: unknown): void {
+    const passing = error instanceof BackendUnavailableError || error instanceof OutcomeUnknownError
+    const outageMs = this.#machinery.runtime.clock.monotonicMs() - this.#answeredAt
+    if (!passing || this.#patience.waitMs === 0 || outageMs >= this.#machinery.settings.outageMs) throw error
+    this.trouble = error
+    this.#failures += 1
+  }
+
+  #consider(verdict: Verdict | null): SeekResult | null {
+    if (this.#cancelled) return DROPPED
+    if (verdict === null) return null
+    switch (verdict.kind) {
+      case 'granted':
+        return this.#granted()
+      case 'waiting':
+        return this.#waiting(verdict)
+      case 'refused':
+        this.holder = verdict.holder
+        return { kind: 'refused' }
+      case 'mismatched': {
+        const context = { resource: this.claim.resource, backend: this.#machinery.backend.name }
+        throw new ShapeConflictError(this.claim.shape, verdict.shape, context)
+      }
+    }
+  }
+
+  #granted(): SeekResult {
+    // An answer that comes when the lease is nearly over is a failed acquire: it is given back, not used.
+    if (this.#machinery.runtime.clock.monotonicMs() >= this.standing.abortAt) {
+      this.cancel()
+      return DROPPED
+    }
+    return { kind: 'granted', standing: this.standing }
+  }
+
+  /**
+   * Who waited has what was left of a waiter's short lease. The keeper makes that good in time; but a fixed lease is
+   * never renewed, so it gets its full length now.
+   */
+  async #isFull(): Promise<boolean> {
+    const { standing, claim } = this
+    if (standing.renews || standing.lease.leaseMs >= claim.ttlMs) return true
+    try {
+      await this.#machinery.keeper.confirm(standing, claim.ttlMs)
+      // Only what was credited counts: the answer may have slept in a buffer, or have been that there is nothing left.
+      return standing.lease.leaseMs >= claim.ttlMs && this.#isUsable()
+    } catch (error) {
+      this.#weigh(error)
+      return false
+    }
+  }
+
+  #waiting(verdict: Extract<Verdict, { kind: 'waiting' }>): SeekResult | null {
+    this.holder = verdict.holder
+    if (this.#pushIsGood()) return { kind: 'granted', standing: this.standing }
+    if (verdict.ahead !== this.#ahead) {
+      this.#ahead = verdict.ahead
+      this.#placeSince = this.#machinery.runtime.clock.monotonicMs()
+    }
+    this.#machinery.keeper.keep(this.standing)
+    return null
+  }
+
+  /** A pushed grant needs no second request if it is for the place we know, and enough of its lease is left. */
+  #pushIsGood(): boolean {
+    const { standing } = this
+    const pushed = this.#pushed
+    this.#pushed = null
+    return pushed !== null && pushed.fence === standing.fence && this.#isUsable()
+  }
+
+  #isUsable(): boolean {
+    const { keeper, runtime } = this.#machinery
+    keeper.noticeSleep()
+    return !this.standing.doubtful && runtime.clock.monotonicMs() < this.standing.abortAt
+  }
+
+  /** Waits for a reason to ask again; a pushed grant makes asking needless. */
+  async #pause(verdict: Verdict | null): Promise<SeekResult | null> {
+    if (!this.#hinted) await this.#sleep(this.#pauseMs(verdict))
+    if (this.#cancelled) return DROPPED
+    return this.#pushIsGood() ? { kind: 'granted', standing: this.standing } : null
+  }
+
+  #pauseMs(verdict: Verdict | null): number {
+    const { backend, runtime } = this.#machinery
+    const fraction = runtime.random.fraction()
+    if (verdict === null) {
+      return Math.min(RETRY_MS * 2 ** Math.min(this.#failures, 10), RETRY_MS_MAX) * (0.75 + fraction / 2)
+    }
+    return pollMs({
+      waiting: backend.guarantees.waiting,
+      ahead: this.#ahead,
+      waitedMs: runtime.clock.monotonicMs() - this.#placeSince,
+      retryAfterMs: verdict.kind === 'waiting' ? verdict.retryAfterMs : null,
+      leaseMs: this.#patience.leaseMs,
+      fraction,
+    })
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      let timer: Timer | null = null
+      this.#wake = () => {
+        this.#wake = null
+        timer?.cancel()
+        resolve()
+      }
+      timer = this.#machinery.runtime.timers.start(Math.ceil(ms), () => this.#wake?.(), true)
+    })
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * The narrow interface between the core and a store. The core calls down through `Backend`;
+ * the `Sink` is the only way up. Types only: nothing here runs.
+ */
+
+import type { LockLostReason } from './errors.js'
+
+export type Kind = 'mutex' | 'semaphore' | 'read-write'
+
+/** What every claim on one resource must agree on. */
+export interface Shape {
+  readonly kind: Kind
+  readonly limit: number
+}
+
+/** Who asks, for people who look. It is never used to decide anything. */
+export interface Owner {
+  readonly host: string
+  readonly pid: number
+  /** A short public reference of the client object, so that two clients of one process can be told apart. */
+  readonly client: string
+}
+
+/** What one caller asks for. The id is fresh and random for every acquisition, and is the only key to it. */
+export interface Claim {
+  readonly id: string
+  readonly resource: string
+  readonly shape: Shape
+  readonly weight: number
+  /** How long the store keeps the claim, once admitted, without a renewal. */
+  readonly ttlMs: number
+  readonly owner: Owner
+  /** Free text of the caller, shown by `inspect`. */
+  readonly note: string | null
+}
+
+export interface Patience {
+  /**
+   * 0: do not wait, and leave no entry behind when refused. Otherwise the claim takes its place in the line,
+   * and a store that can block may hold the answer back for up to this long.
+   */
+  readonly waitMs: number
+  /** How long the entry of a waiting claim lives without a heartbeat. Short, so that a dead waiter is soon passed over. */
+  readonly leaseMs: number
+}
+
+/** The one holder that an error message names. */
+export interface HolderNote {
+  readonly owner: Owner
+  readonly note: string | null
+}
+
+/**
+ * What the store answers. `leaseMs` is what was left of the entry's life when the store answered: the core
+ * counts it from before the request was sent, so it is right whether or not this request extended anything.
+ */
+export type Verdict =
+  | { readonly kind: 'granted'; readonly fence: bigint | null; readonly leaseMs: number }
+  | {
+      readonly kind: 'waiting'
+      readonly fence: bigint | null
+      readonly leaseMs: number
+      /** How many claims stand before this one, holders included. */
+      readonly ahead: number
+      /** When the claim ahead that ends first would end by itself; null where the store cannot tell. */
+      readonly retryAfterMs: number | null
+      readonly holder: HolderNote | null
+    }
+  | { readonly kind: 'refused'; readonly retryAfterMs: number | null; readonly holder: HolderNote | null }
+  | { readonly kind: 'mismatched'; readonly shape: Shape }
+
+export interface RenewRequest {
+  readonly claim: Claim
+  /** The entry shall live at least this much longer. A renewal never shortens and never revives. 0 only asks. */
+  readonly leaseMs: number
+}
+
+/** `renewed`: the lease was set. `held`: a session or connection keeps it, and does. `lost`: definitely not there any more. */
+export type Renewal = 'renewed' | 'held' | 'lost'
+
+/** `released`: an entry was removed. `gone`: there was none of this claim's. */
+export type Release = 'released' | 'gone'
+
+export type Eviction = 'evicted' | 'gone'
+
+/** One claim as people may see it. The claim's id is a secret; `ref` is a digest of it. */
+export interface ClaimView {
+  readonly ref: string
+  readonly owner: Owner
+  readonly note: string | null
+  readonly weight: number
+  readonly fence: bigint | null
+  /** Time since the claim took its place in the line. */
+  readonly ageMs: number
+  /** What is left of its lease by the store's clock; null where a session or a connection keeps it. */
+  readonly remainingMs: number | null
+}
+
+export interface ResourceView {
+  readonly resource: string
+  /** null when nobody holds or waits. */
+  readonly shape: Shape | null
+  readonly holders: readonly ClaimView[]
+  readonly waiters: readonly ClaimView[]
+}
+
+/** What a recipe really guarantees, as data. A primitive that needs more is refused at construction. */
+export interface Guarantees {
+  readonly keptBy: 'lease' | 'session' | 'connection'
+  readonly safety: 'consensus' | 'single-node' | 'best-effort'
+  readonly fencing: 'strict' | 'best-effort' | 'none'
+  readonly waiting: 'push' | 'block' | 'poll'
+  readonly fair: boolean
+  /** Whether claims may weigh more or less than the whole limit: semaphores and read-write locks. */
+  readonly weights: boolean
+  readonly limitMax: number
+  readonly clock: 'server-wall' | 'server-monotonic' | 'none'
+  readonly ttlMinMs: number
+  readonly ttlMaxMs: number
+  readonly ttlStepMs: number
+  readonly nameBytesMax: number
+}
+
+/** The one upward path. Every call may come late, twice or never; none may throw into the backend. */
+export interface Sink {
+  /** The claim that took the place with this fence is now admitted, and its lease is what its last answered request said. */
+  granted(claimId: string, fence: bigint | null): void
+  /** Something changed at the resource: a reason to try again, never a proof. */
+  hint(resource: string): void
+  /** The claim is definitely not in the line any more. */
+  lost(claimId: string, reason: LockLostReason): void
+}
+
+export interface Backend {
+  readonly name: string
+  readonly guarantees: Guarantees
+  open(sink: Sink): Promise<void>
+  /** Idempotent by claim id: an entry that stands is answered for, never doubled. A lower weight than before takes effect. */
+  attempt(claim: Claim, patience: Patience): Promise<Verdict>
+  /** One answer per request, in order. A rejection means that nothing is known. */
+  renew(requests: readonly RenewRequest[]): Promise<readonly Renewal[]>
+  /** Removes every trace of the claim, holder or waiter, and ends an attempt of it that still blocks. */
+  release(claim: Claim): Promise<Release>
+  inspect(resource: string): Promise<ResourceView>
+  list(prefix: string): AsyncIterable<ResourceView>
+  /** For operators. The next claim's fence is higher than the evicted one's. */
+  evict(resource: string, ref: string): Promise<Eviction>
+  close(): Promise<void>
+}

@@ -1,0 +1,47 @@
+import { OutcomeUnknownError } from './errors.js'
+import type { Timers } from './runtime.js'
+
+/**
+ * The answer, or `OutcomeUnknownError` after `ms`. The call itself is not stopped: whoever gives up on it must
+ * deal with an answer that comes later. A call that throws at once rejects like any other.
+ */
+export function withDeadline<T>(
+  timers: Timers,
+  ms: number,
+  keepAlive: boolean,
+  call: Promise<T>,
+  context: { readonly resource: string | null; readonly backend: string },
+): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const timer = timers.start(
+      Math.ceil(ms),
+      () =>
+        reject(
+          new OutcomeUnknownError(
+            `The ${context.backend} store did not answer within ${Math.ceil(ms)} ms.`,
+            context,
+          ),
+        ),
+      keepAlive,
+    )
+    call.then(
+      (value) => {
+        timer.cancel()
+        resolve(value)
+      },
+      (error: unknown) => {
+        timer.cancel()
+        reject(error)
+      },
+    )
+  })
+}
+
+/** A backend that throws instead of rejecting must not break the loop that called it. */
+export function attempted<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return call()
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}

@@ -1,0 +1,208 @@
+/**
+ * Every failure that Holdfast itself reports, one class per code. Messages name the resource and what to do;
+ * they never contain a claim id or a credential.
+ */
+
+import type { HolderNote, Shape } from './backend.js'
+
+export type ErrorCode =
+  | 'ACQUIRE_TIMEOUT'
+  | 'LOCK_LOST'
+  | 'NOT_HELD'
+  | 'BACKEND_UNAVAILABLE'
+  | 'OUTCOME_UNKNOWN'
+  | 'SHAPE_CONFLICT'
+  | 'STALE_FENCE'
+  | 'DEADLOCK'
+  | 'UNSUPPORTED'
+  | 'INVALID_INPUT'
+  | 'CLOSED'
+
+export type LockLostReason =
+  /** It could not be renewed in time: the store did not answer, or this process stood still. */
+  | 'expired'
+  /** The store says that the claim is not there, although its lease was not over: an operator or a reset removed it. */
+  | 'evicted'
+  | 'session-ended'
+  | 'connection-closed'
+  /** `maxHoldMs` was reached. */
+  | 'max-hold'
+  /** The client was closed. */
+  | 'closed'
+
+export interface ErrorContext {
+  readonly resource?: string | null
+  readonly backend?: string | null
+  readonly cause?: unknown
+}
+
+export abstract class HoldfastError extends Error {
+  abstract readonly code: ErrorCode
+  readonly resource: string | null
+  readonly backend: string | null
+
+  constructor(message: string, context: ErrorContext = {}) {
+    super(message, context.cause === undefined ? undefined : { cause: context.cause })
+    this.name = new.target.name
+    this.resource = context.resource ?? null
+    this.backend = context.backend ?? null
+  }
+}
+
+/** The whole waiting time passed. The resource is certainly not held by this call. */
+export class AcquireTimeoutError extends HoldfastError {
+  readonly code = 'ACQUIRE_TIMEOUT'
+  readonly waitedMs: number
+  readonly holder: HolderNote | null
+
+  constructor(waitedMs: number, holder: HolderNote | null, context: ErrorContext) {
+    super(
+      `Waited ${Math.round(waitedMs)} ms for ${quote(context.resource)} and did not get it${heldBy(holder)}. ` +
+        'Wait longer with `waitMs`, or see who holds it with `inspect()`.',
+      context,
+    )
+    this.waitedMs = waitedMs
+    this.holder = holder
+  }
+}
+
+/** It was held and must be assumed not to be any more. Also the reason of the hold's aborted signal. */
+export class LockLostError extends HoldfastError {
+  readonly code = 'LOCK_LOST'
+  readonly reason: LockLostReason
+
+  constructor(reason: LockLostReason, context: ErrorContext) {
+    super(`The hold of ${quote(context.resource)} was lost (${reason}): ${LOST_BECAUSE[reason]}`, context)
+    this.reason = reason
+  }
+}
+
+const LOST_BECAUSE: Record<LockLostReason, string> = {
+  expired:
+    'it could not be renewed before its lease ran out. Stop the work; a guarded write will be refused.',
+  evicted:
+    'the store no longer has it although its lease was not over. Somebody broke it, or the store was reset.',
+  'session-ended': 'the session that kept it ended.',
+  'connection-closed': 'the connection that kept it closed.',
+  'max-hold': 'it reached `maxHoldMs`. Raise it, or do less under one hold.',
+  closed: 'the client was closed while it was held.',
+}
+
+/** The hold was released already, so the call makes no sense. */
+export class NotHeldError extends HoldfastError {
+  readonly code = 'NOT_HELD'
+
+  constructor(context: ErrorContext) {
+    super(`The hold of ${quote(context.resource)} was already released.`, context)
+  }
+}
+
+/** The store was not reached, or refused before doing anything: certainly nothing happened. */
+export class BackendUnavailableError extends HoldfastError {
+  readonly code = 'BACKEND_UNAVAILABLE'
+}
+
+/** A request was sent and no answer came: it may have happened or not. What could be undone is being undone. */
+export class OutcomeUnknownError extends HoldfastError {
+  readonly code = 'OUTCOME_UNKNOWN'
+}
+
+/** Two programs use one name with another kind or limit. */
+export class ShapeConflictError extends HoldfastError {
+  readonly code = 'SHAPE_CONFLICT'
+  readonly wanted: Shape
+  readonly found: Shape
+
+  constructor(wanted: Shape, found: Shape, context: ErrorContext) {
+    super(
+      `${quote(context.resource)} is in use as ${describeShape(found)}, but was asked for as ${describeShape(wanted)}. ` +
+        'Use one kind and one limit per name, or another name.',
+      context,
+    )
+    this.wanted = wanted
+    this.found = found
+  }
+}
+
+/** The guarded resource has seen a higher fence: the hold that this one came from is over. */
+export class StaleFenceError extends HoldfastError {
+  readonly code = 'STALE_FENCE'
+  readonly fence: bigint
+  readonly highest: bigint
+
+  constructor(fence: bigint, highest: bigint, context: ErrorContext) {
+    super(`Fence ${fence} of ${quote(context.resource)} is stale: ${highest} was already seen.`, context)
+    this.fence = fence
+    this.highest = highest
+  }
+}
+
+/** Waiting on would never end, because the holders wait for each other. */
+export class DeadlockError extends HoldfastError {
+  readonly code = 'DEADLOCK'
+}
+
+/** The store cannot do this, and says so before anything is tried. */
+export class UnsupportedError extends HoldfastError {
+  readonly code = 'UNSUPPORTED'
+}
+
+/** A name or an option is outside its range. Thrown before any I/O. */
+export class InvalidInputError extends HoldfastError {
+  readonly code = 'INVALID_INPUT'
+  readonly option: string
+
+  constructor(option: string, expected: string, got: unknown) {
+    super(`Expected \`${option}\` to be ${expected}, got ${describe(got)}.`)
+    this.option = option
+  }
+}
+
+/** The client was closed, so it takes no new claims. */
+export class ClosedError extends HoldfastError {
+  readonly code = 'CLOSED'
+
+  constructor(context: ErrorContext) {
+    super('The client is closed; open another one with `connect()`.', context)
+  }
+}
+
+export type AnyHoldfastError =
+  | AcquireTimeoutError
+  | LockLostError
+  | NotHeldError
+  | BackendUnavailableError
+  | OutcomeUnknownError
+  | ShapeConflictError
+  | StaleFenceError
+  | DeadlockError
+  | UnsupportedError
+  | InvalidInputError
+  | ClosedError
+
+/** What a value was, short and printable, whatever it is: input from outside must not reach a message raw. */
+export function describe(value: unknown): string {
+  if (typeof value === 'string') {
+    const shown = JSON.stringify(value.slice(0, 40).toWellFormed())
+    return value.length > 40 ? `${shown}… (${value.length} characters)` : shown
+  }
+  if (typeof value === 'number' || value === null || value === undefined) return String(value)
+  if (typeof value === 'bigint') return value > 2n ** 64n ? 'a huge bigint' : `${value}n`
+  if (typeof value === 'boolean') return String(value)
+  return Array.isArray(value) ? 'an array' : `a value of type ${typeof value}`
+}
+
+/** Names are printable by rule, but quotes and backslashes in them still need care in a message. */
+export function quote(name: string | null | undefined): string {
+  return name === null || name === undefined ? 'the resource' : JSON.stringify(name)
+}
+
+function heldBy(holder: HolderNote | null): string {
+  if (holder === null) return ''
+  const { host, pid } = holder.owner
+  return `; held by process ${pid} on ${host}${holder.note === null ? '' : ` (${JSON.stringify(holder.note)})`}`
+}
+
+function describeShape(shape: Shape): string {
+  return shape.kind === 'semaphore' ? `a semaphore of ${shape.limit}` : `a ${shape.kind} lock`
+}

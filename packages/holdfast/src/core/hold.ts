@@ -1,0 +1,185 @@
+import type { Shape } from './backend.js'
+import {
+  type ErrorContext,
+  LockLostError,
+  type LockLostReason,
+  NotHeldError,
+  OutcomeUnknownError,
+  UnsupportedError,
+} from './errors.js'
+import type { ReleaseOutcome } from './releaser.js'
+import type { Standing } from './standing.js'
+
+/** Callers of one process who hand a claim over among themselves share one number of the store; this many fit below the next. */
+export const FENCE_STEP = 1024n
+
+/** A fence as the caller sees it: the store's number, and behind it the local hand-overs. */
+export function fenceOf(stored: bigint, handOvers: number): bigint {
+  return stored * FENCE_STEP + BigInt(handOvers)
+}
+
+/** What a caller has after acquiring: the only proof of ownership. */
+export interface Hold extends AsyncDisposable {
+  readonly resource: string
+  /**
+   * Strictly increasing per resource: of two holds that exclude each other, the later one has the higher number.
+   * Give it to the resource, and let the resource refuse a lower one than it has seen. Throws `UnsupportedError`
+   * where the store mints none.
+   */
+  readonly fence: bigint
+  /** Aborts, with a `LockLostError`, before the lock can be someone else's. */
+  readonly signal: AbortSignal
+  /** When the hold ends unless it is renewed, on the scale of `performance.now()`. */
+  readonly deadline: number
+  readonly remainingMs: number
+  /** What `assertHeld()` would say. Computed from the clock on every read. */
+  readonly isHeld: boolean
+  /** Throws unless the hold is certainly still good. Synchronous; put it right before what must not happen twice. */
+  assertHeld(): void
+  /** Makes the lease last at least `ms` from now (default: its ttl). Rejects with `LockLostError` if it is gone. */
+  extend(ms?: number): Promise<void>
+  /** Gives it back. Idempotent, and never rejects. */
+  release(): Promise<ReleaseOutcome>
+}
+
+/** What a hold needs from whoever made it. */
+export interface HoldKeeping {
+  readonly backend: string
+  nowMs(): number
+  /** Makes doubtful what slept. Called on every check, so it must be cheap. */
+  noticeSleep(): void
+  /** The clock says that it is over. */
+  expire(hold: StoreHold, reason: LockLostReason): void
+  checkLease(ms: unknown): number
+  extend(hold: StoreHold, ms: number): Promise<void>
+  giveBack(hold: StoreHold): Promise<ReleaseOutcome>
+}
+
+/** A hold that stands on a claim at the store. */
+export class StoreHold implements Hold {
+  readonly standing: Standing
+  readonly acquiredAt: number
+  readonly minHoldMs: number
+  readonly #keeping: HoldKeeping
+  readonly #handOvers: number
+  #controller: AbortController | null = null
+  #lost: LockLostError | null = null
+  #released: Promise<ReleaseOutcome> | null = null
+
+  constructor(keeping: HoldKeeping, standing: Standing, acquiredAt: number, minHoldMs: number) {
+    this.#keeping = keeping
+    this.standing = standing
+    this.acquiredAt = acquiredAt
+    this.minHoldMs = minHoldMs
+    this.#handOvers = standing.handOvers
+  }
+
+  get resource(): string {
+    return this.standing.claim.resource
+  }
+
+  get shape(): Shape {
+    return this.standing.claim.shape
+  }
+
+  get fence(): bigint {
+    const { fence } = this.standing
+    if (fence !== null) return fenceOf(fence, this.#handOvers)
+    throw new UnsupportedError(
+      `The ${this.#keeping.backend} store mints no fences. Choose a store whose guarantees say \`fencing\`, ` +
+        'or ask for one at construction with `requireFence`.',
+      this.#context(),
+    )
+  }
+
+  get signal(): AbortSignal {
+    // Made on demand, because most short sections never look at it and it is the dearest part of a hold.
+    if (this.#controller === null) {
+      this.#controller = new AbortController()
+      if (this.#lost !== null) this.#controller.abort(this.#lost)
+    }
+    this.#consultClock()
+    return this.#controller.signal
+  }
+
+  get deadline(): number {
+    return this.standing.endsAt
+  }
+
+  get remainingMs(): number {
+    return this.#lost !== null || this.#released !== null
+      ? 0
+      : Math.max(0, this.deadline - this.#keeping.nowMs())
+  }
+
+  get isHeld(): boolean {
+    this.#consultClock()
+    return this.#lost === null && this.#released === null && !this.standing.doubtful
+  }
+
+  get isReleased(): boolean {
+    return this.#released !== null
+  }
+
+  get lostError(): LockLostError | null {
+    this.#consultClock()
+    return this.#lost
+  }
+
+  assertHeld(): void {
+    this.#consultClock()
+    if (this.#lost !== null) throw this.#lost
+    if (this.#released !== null) throw new NotHeldError(this.#context())
+    if (this.standing.doubtful) {
+      throw new OutcomeUnknownError(
+        `The machine seems to have slept, so the hold of ${JSON.stringify(this.resource)} is doubtful until the store ` +
+          'has confirmed it. Ask again in a moment.',
+        this.#context(),
+      )
+    }
+  }
+
+  async extend(ms?: number): Promise<void> {
+    const leaseMs = ms === undefined ? this.standing.claim.ttlMs : this.#keeping.checkLease(ms)
+    if (this.#released !== null) throw new NotHeldError(this.#context())
+    if (this.#lost !== null) throw this.#lost
+    await this.#keeping.extend(this, leaseMs)
+    if (this.#lost !== null) throw this.#lost
+  }
+
+  release(): Promise<ReleaseOutcome> {
+    this.#consultClock()
+    this.#released ??= this.#keeping.giveBack(this)
+    return this.#released
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+
+  /** The claim goes on under another hold, so this one is over without anything to give back. */
+  handOn(): void {
+    this.#released = Promise.resolve('released')
+  }
+
+  /** Lost is final: the first reason stays, and nothing brings the hold back. */
+  lose(reason: LockLostReason): boolean {
+    if (this.#lost !== null || this.#released !== null) return false
+    this.#lost = new LockLostError(reason, this.#context())
+    this.#controller?.abort(this.#lost)
+    return true
+  }
+
+  /** The clock is asked every time, because after a stall no timer has run yet. */
+  #consultClock(): void {
+    if (this.#lost !== null || this.#released !== null) return
+    this.#keeping.noticeSleep()
+    const now = this.#keeping.nowMs()
+    if (now < this.standing.endsAt) return
+    this.#keeping.expire(this, now >= this.standing.limitAt ? 'max-hold' : 'expired')
+  }
+
+  #context(): ErrorContext {
+    return { resource: this.resource, backend: this.#keeping.backend }
+  }
+}

@@ -1,0 +1,267 @@
+import type { Backend, Renewal } from './backend.js'
+import { attempted, withDeadline } from './deadline.js'
+import type { LockLostReason } from './errors.js'
+import type { Report } from './events.js'
+import type { ClientSettings } from './options.js'
+import type { Runtime, Timer } from './runtime.js'
+import type { Standing } from './standing.js'
+import { renewAt, renewRequestMs, renewRetryMs } from './timing.js'
+import { WHEEL_GRAIN_MS, Wheel } from './wheel.js'
+
+/** One request renews at most this many claims: enough to be cheap per claim, few enough to be quick as a whole. */
+const BATCH_MAX = 128
+
+/** Renewals of one lease length are brought forward by up to a sixtieth of it, so that they fall together. */
+const SLOTS_PER_LEASE = 60
+
+/**
+ * Wall clock or uptime moving this much against the monotonic clock means that the machine slept, or that a clock was
+ * set. It is less than what margin and guard leave of the shortest lease, so a nap below it does no harm.
+ */
+const SLEEP_SLACK_MS = 12
+
+/** Uptime comes in steps of 10 ms, so it needs more room. */
+const UPTIME_GRAIN_MS = 20
+
+/**
+ * Keeps claims alive and says when one is lost. One per client: one wheel, renewals in batches. Nothing is ever
+ * thrown from here; a renewal that fails is only time passing, and the clock decides what that means.
+ */
+export class Keeper {
+  readonly #backend: Backend
+  readonly #runtime: Runtime
+  readonly #settings: ClientSettings
+  readonly #report: Report
+  readonly #wheel: Wheel<Standing>
+  readonly #kept = new Map<string, Standing>()
+  #ready: Standing[] = []
+  #flushing: Timer | null = null
+  #wallLead = 0
+  #uptimeLead = 0
+  #sleeps = 0
+
+  constructor(backend: Backend, runtime: Runtime, settings: ClientSettings, report: Report) {
+    this.#backend = backend
+    this.#runtime = runtime
+    this.#settings = settings
+    this.#report = report
+    this.#wheel = new Wheel<Standing>(runtime, (due) => this.#turn(due))
+  }
+
+  /** Begins to keep a claim, or takes note that its state or lease changed. */
+  keep(standing: Standing): void {
+    if (this.#kept.size === 0) this.#lookAtClocks(true)
+    this.#kept.set(standing.claim.id, standing)
+    standing.renewDueAt = this.#nextRenewal(standing)
+    this.#schedule(standing)
+  }
+
+  /** Stops keeping it. The result settles when no renewal of it is under way any more; null when none was. */
+  drop(standing: Standing): Promise<void> | null {
+    standing.state = 'ended'
+    this.#kept.delete(standing.claim.id)
+    this.#wheel.remove(standing)
+    return standing.renewing
+  }
+
+  /** Renews now, for at least `leaseMs`; 0 only asks. Rejects when the store does not answer. */
+  async confirm(standing: Standing, leaseMs: number): Promise<Renewal> {
+    // Two renewals of one claim never overlap; each one under way ends with its own deadline.
+    while (standing.renewing !== null) await standing.renewing
+    const [state] = await this.#renew([standing], () => leaseMs)
+    return state as Renewal
+  }
+
+  /** The store says that the claim is gone. */
+  lost(claimId: string, reason: LockLostReason): void {
+    const standing = this.#kept.get(claimId)
+    if (standing !== undefined) this.lose(standing, reason)
+  }
+
+  /** A hold is lost for good, and told so once. A waiting claim only has to take its place again. */
+  lose(standing: Standing, reason: LockLostReason): void {
+    if (standing.state === 'ended') return
+    if (standing.state === 'held') standing.state = 'ended'
+    this.#kept.delete(standing.claim.id)
+    this.#wheel.remove(standing)
+    standing.onLost(reason)
+  }
+
+  /**
+   * Compares the clocks. If the wall clock or the uptime left the monotonic clock behind, the machine slept while
+   * the store went on, so every claim is doubtful until the store confirms it. A check of a hold looks at the wall
+   * clock only, which costs next to nothing; every turn of the wheel looks at both.
+   */
+  noticeSleep(thorough = false): void {
+    const wallLead = this.#wallLead
+    const uptimeLead = this.#uptimeLead
+    this.#lookAtClocks(thorough)
+    // A wall clock set back could hide a sleep, so a step in either direction is a reason to ask.
+    const byMs = Math.max(
+      Math.abs(this.#wallLead - wallLead),
+      this.#uptimeLead - uptimeLead - UPTIME_GRAIN_MS,
+    )
+    if (byMs <= SLEEP_SLACK_MS) return
+    this.#sleeps += 1
+    this.#report({ type: 'sleep-noticed', byMs })
+    const now = this.#runtime.clock.monotonicMs()
+    for (const standing of this.#kept.values()) {
+      standing.doubtful = true
+      standing.renewDueAt = now
+      this.#schedule(standing)
+    }
+  }
+
+  /**
+   * A number that changes when the machine has slept. An answer is of use only if the number is the same as when its
+   * question left: a lease counted over a sleep would be counted too long.
+   */
+  wakefulness(): number {
+    this.noticeSleep()
+    return this.#sleeps
+  }
+
+  stop(): void {
+    this.#wheel.stop()
+    this.#flushing?.cancel()
+    this.#flushing = null
+    this.#ready = []
+    this.#kept.clear()
+  }
+
+  #lookAtClocks(thorough: boolean): void {
+    const { clock } = this.#runtime
+    this.#wallLead = this.#lead(() => clock.wallMs(), this.#wallLead)
+    if (thorough) this.#uptimeLead = this.#lead(() => clock.uptimeMs(), this.#uptimeLead)
+  }
+
+  /** How far another clock is ahead. A reading that was interrupted half-way would look like a step, so it is repeated. */
+  #lead(read: () => number, last: number): number {
+    const { clock } = this.#runtime
+    for (let tries = 0; tries < 5; tries++) {
+      const before = clock.monotonicMs()
+      const other = read()
+      if (clock.monotonicMs() - before < 2) return other - before
+    }
+    return last
+  }
+
+  /** Puts the claim on the wheel for whatever comes first: its renewal, or the moment its holder must stop. */
+  #schedule(standing: Standing): void {
+    if (standing.state === 'ended' || !this.#kept.has(standing.claim.id)) return
+    const wantsRenewal = standing.renews || standing.doubtful || standing.state === 'waiting'
+    const mayRenew = wantsRenewal && standing.renewing === null
+    const renewDueAt = mayRenew ? standing.renewDueAt : Number.POSITIVE_INFINITY
+    const endsAt = standing.state === 'held' ? standing.endsAt : Number.POSITIVE_INFINITY
+    const dueAt = Math.min(renewDueAt, endsAt)
+    if (dueAt === Number.POSITIVE_INFINITY) this.#wheel.remove(standing)
+    else this.#wheel.put(standing, dueAt)
+  }
+
+  #nextRenewal(standing: Standing): number {
+    const grain = standing.lease.leaseMs / SLOTS_PER_LEASE
+    return grain > 0 ? Math.floor(renewAt(standing.lease) / grain) * grain : this.#runtime.clock.monotonicMs()
+  }
+
+  #turn(due: readonly Standing[]): void {
+    this.noticeSleep(true)
+    // Slots fire a little early by design; what is due within the same grain counts as due.
+    const now = this.#runtime.clock.monotonicMs() + WHEEL_GRAIN_MS
+    for (const standing of due) {
+      if (standing.state === 'ended') continue
+      if (standing.state === 'held' && now >= standing.endsAt) {
+        this.lose(standing, now >= standing.limitAt ? 'max-hold' : 'expired')
+      } else if (standing.renewing === null && now >= standing.renewDueAt) {
+        this.#ready.push(standing)
+      } else {
+        this.#schedule(standing)
+      }
+    }
+    this.#flush()
+  }
+
+  /** Sends one batch and leaves the rest to the next turn of the event loop, so that a large crowd blocks nobody. */
+  #flush(): void {
+    if (this.#flushing !== null || this.#ready.length === 0) return
+    const batch = this.#ready
+      .splice(0, BATCH_MAX)
+      .filter((standing) => standing.state !== 'ended' && standing.renewing === null)
+    if (batch.length > 0) this.#renewBatch(batch)
+    if (this.#ready.length === 0) return
+    this.#flushing = this.#runtime.timers.start(
+      1,
+      () => {
+        this.#flushing = null
+        this.#flush()
+      },
+      false,
+    )
+  }
+
+  #renewBatch(batch: readonly Standing[]): void {
+    const askOf = (standing: Standing): number =>
+      standing.renews || standing.state === 'waiting' ? standing.askMs : 0
+    this.#renew(batch, askOf).catch((error: unknown) => {
+      this.#report({ type: 'renewal-failed', resources: batch.map(({ claim }) => claim.resource), error })
+    })
+  }
+
+  async #renew(
+    batch: readonly Standing[],
+    askOf: (standing: Standing) => number,
+  ): Promise<readonly Renewal[]> {
+    const { timers, clock } = this.#runtime
+    const awake = this.wakefulness()
+    const sentAt = clock.monotonicMs()
+    const asks = batch.map(askOf)
+    const requests = batch.map(({ claim }, index) => ({ claim, leaseMs: asks[index] as number }))
+    // The answer counts whenever it comes, even after the deadline: what the store promised, it promised.
+    const answer = attempted(() => this.#backend.renew(requests)).then((states) => {
+      const slept = this.wakefulness() !== awake
+      for (const [index, standing] of batch.entries()) {
+        const state = states[index] as Renewal
+        if (state === 'lost' || !slept) this.#answered(standing, state, sentAt, asks[index] as number)
+      }
+      return states
+    })
+    const context = { resource: batch[0]?.claim.resource ?? null, backend: this.#backend.name }
+    const settled = withDeadline(timers, this.#requestMs(batch, sentAt), false, answer, context)
+    const done = settled.then(
+      () => this.#settled(batch, false),
+      () => this.#settled(batch, true),
+    )
+    for (const standing of batch) {
+      standing.renewing = done
+      this.#schedule(standing)
+    }
+    return await settled
+  }
+
+  #requestMs(batch: readonly Standing[], now: number): number {
+    let remaining = Number.POSITIVE_INFINITY
+    for (const { lease } of batch) remaining = Math.min(remaining, lease.sentAt + lease.leaseMs - now)
+    return renewRequestMs(remaining, this.#settings.requestMs)
+  }
+
+  #answered(standing: Standing, state: Renewal, sentAt: number, asked: number): void {
+    if (standing.state === 'ended') return
+    if (state === 'lost') {
+      const early = this.#runtime.clock.monotonicMs() < standing.abortAt
+      this.lose(standing, early ? 'evicted' : 'expired')
+      return
+    }
+    if (asked > 0) standing.credit(sentAt, asked)
+    standing.doubtful = false
+    standing.renewDueAt = this.#nextRenewal(standing)
+    this.#schedule(standing)
+  }
+
+  #settled(batch: readonly Standing[], failed: boolean): void {
+    const { clock, random } = this.#runtime
+    for (const standing of batch) {
+      standing.renewing = null
+      if (failed) standing.renewDueAt = clock.monotonicMs() + renewRetryMs(standing.askMs, random.fraction())
+      this.#schedule(standing)
+    }
+  }
+}

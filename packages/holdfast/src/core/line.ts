@@ -1,0 +1,159 @@
+/**
+ * The one rule that decides who holds. Claims on a resource stand in a line in order of arrival, and
+ *
+ *     a claim is admitted when the weights up to and including its own fit the limit.
+ *
+ * Admission depends on position only, so a later arrival can never take it away. Every store runs this rule:
+ * in a transaction, in a compare-and-set loop, or as a port that is tested against it.
+ */
+
+import type { Claim, ClaimView, HolderNote, Owner, Patience, ResourceView, Shape } from './backend.js'
+import { refOf } from './names.js'
+
+/** The weight that stands for "all of it": the limit of a read-write lock, and what a writer weighs. */
+export const LIMIT_MAX = 2 ** 31 - 1
+
+/** One entry of a line. Times are the store's own, in milliseconds. */
+export interface Place {
+  readonly id: string
+  readonly shape: Shape
+  readonly weight: number
+  readonly fence: bigint | null
+  readonly joinedAt: number
+  readonly expiresAt: number
+  readonly owner: Owner
+  readonly note: string | null
+}
+
+/** How many claims, counted from the front, are admitted. */
+export function admittedCount(line: readonly { readonly weight: number }[], limit: number): number {
+  let sum = 0
+  let count = 0
+  for (const { weight } of line) {
+    sum += weight
+    if (sum > limit) break
+    count += 1
+  }
+  return count
+}
+
+/** An expired entry is absent for every decision, even before anybody removes it. */
+export function isLive(place: { readonly expiresAt: number }, now: number): boolean {
+  return place.expiresAt > now
+}
+
+/** What `attempt` does to the line, decided but not yet done. */
+export type Decision =
+  | { readonly kind: 'mismatched'; readonly shape: Shape }
+  | { readonly kind: 'refused'; readonly retryAfterMs: number | null; readonly holder: HolderNote | null }
+  /** The claim has no live entry: add one at the end that lives for `leaseMs`. */
+  | ({ readonly kind: 'join' } & Standing)
+  /** The claim stands already: set its weight and, where `extend`, its expiry to `leaseMs` from now. */
+  | ({
+      readonly kind: 'stand'
+      readonly place: Place
+      readonly extend: boolean
+      readonly weight: number
+    } & Standing)
+
+interface Standing {
+  readonly admitted: boolean
+  readonly ahead: number
+  readonly leaseMs: number
+  readonly retryAfterMs: number | null
+  readonly holder: HolderNote | null
+}
+
+/** Decides one attempt. `line` holds the live entries of the resource in order of arrival. */
+export function decide(line: readonly Place[], claim: Claim, patience: Patience, now: number): Decision {
+  const shape = line[0]?.shape
+  if (shape !== undefined && !sameShape(shape, claim.shape)) return { kind: 'mismatched', shape }
+  const index = line.findIndex((place) => place.id === claim.id)
+  return index < 0 ? decideJoin(line, claim, patience, now) : decideStand(line, index, claim, patience, now)
+}
+
+function decideJoin(line: readonly Place[], claim: Claim, patience: Patience, now: number): Decision {
+  const admitted = admittedCount([...line, claim], claim.shape.limit) > line.length
+  const retryAfterMs = firstEnd(line, now)
+  const holder = holderOf(line)
+  if (!admitted && patience.waitMs === 0) return { kind: 'refused', retryAfterMs, holder }
+  const leaseMs = admitted ? claim.ttlMs : patience.leaseMs
+  return { kind: 'join', admitted, ahead: line.length, leaseMs, retryAfterMs, holder }
+}
+
+function decideStand(
+  line: readonly Place[],
+  index: number,
+  claim: Claim,
+  patience: Patience,
+  now: number,
+): Decision {
+  const place = line[index] as Place
+  const ahead = line.slice(0, index)
+  // A weight only ever shrinks: that is how a writer becomes a reader without a gap, and it un-admits nobody.
+  const weight = Math.min(place.weight, claim.weight)
+  const admitted = admittedCount([...ahead, { weight }], claim.shape.limit) > index
+  const left = place.expiresAt - now
+  // Asking is not a heartbeat, so that a poll can be a plain read; but an entry about to run out is worth a write.
+  const extend = left < patience.leaseMs / 2
+  const asked = admitted ? claim.ttlMs : patience.leaseMs
+  return {
+    kind: 'stand',
+    place,
+    extend,
+    weight,
+    admitted,
+    ahead: index,
+    leaseMs: extend ? Math.max(asked, left) : left,
+    retryAfterMs: firstEnd(ahead, now),
+    holder: holderOf(ahead),
+  }
+}
+
+/** The expiry after a renewal, or null where there is nothing to renew: never shorter, never revived. */
+export function renewedExpiry(
+  place: { readonly expiresAt: number } | undefined,
+  leaseMs: number,
+  now: number,
+): number | null {
+  if (place === undefined || !isLive(place, now)) return null
+  return Math.max(place.expiresAt, now + leaseMs)
+}
+
+export function sameShape(a: Shape, b: Shape): boolean {
+  return a.kind === b.kind && a.limit === b.limit
+}
+
+/** The line as people may see it: holders and waiters in order, ids replaced by references. */
+export function viewLine(resource: string, line: readonly Place[], now: number): ResourceView {
+  const shape = line[0]?.shape ?? null
+  const admitted = shape === null ? 0 : admittedCount(line, shape.limit)
+  const views = line.map((place) => viewPlace(place, now))
+  return { resource, shape, holders: views.slice(0, admitted), waiters: views.slice(admitted) }
+}
+
+function viewPlace(place: Place, now: number): ClaimView {
+  return {
+    ref: refOf(place.id),
+    owner: place.owner,
+    note: place.note,
+    weight: place.weight,
+    fence: place.fence,
+    ageMs: Math.max(0, now - place.joinedAt),
+    remainingMs: Math.max(0, place.expiresAt - now),
+  }
+}
+
+function firstEnd(line: readonly Place[], now: number): number | null {
+  let first: number | null = null
+  for (const place of line) {
+    const left = place.expiresAt - now
+    if (first === null || left < first) first = left
+  }
+  return first
+}
+
+function holderOf(line: readonly Place[]): HolderNote | null {
+  const place = line[0]
+  return place === undefined ? null : { owner: place.owner, note: place.note }
+}

@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto'
+import { InvalidInputError } from './errors.js'
+
+export const NAME_BYTES_MAX = 512
+export const NOTE_BYTES_MAX = 1_024
+
+/** C0, DEL and C1: they break protocols, logs and terminals, and nobody types them on purpose. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what is looked for.
+const CONTROL = /[\u0000-\u001f\u007f-\u009f]/
+
+/** Accepts 1 to 512 UTF-8 bytes of well-formed text without control characters; throws otherwise. */
+export function checkName(value: unknown, what = 'name'): string {
+  const text = checkText(value, what, NAME_BYTES_MAX)
+  if (text.length === 0) throw new InvalidInputError(what, `a text of 1 to ${NAME_BYTES_MAX} bytes`, value)
+  return text
+}
+
+/** The same rules as for a name, but it may be empty, and longer. */
+export function checkNote(value: unknown, what = 'note'): string {
+  return checkText(value, what, NOTE_BYTES_MAX)
+}
+
+function checkText(value: unknown, what: string, bytesMax: number): string {
+  const expected = `a text of at most ${bytesMax} bytes`
+  // The length in UTF-16 units is a lower bound of the bytes: it turns huge inputs away before they are scanned.
+  if (typeof value !== 'string' || value.length > bytesMax) throw new InvalidInputError(what, expected, value)
+  if (CONTROL.test(value)) throw new InvalidInputError(what, 'a text without control characters', value)
+  if (!value.isWellFormed()) throw new InvalidInputError(what, 'a text without lone surrogates', value)
+  if (Buffer.byteLength(value) > bytesMax) throw new InvalidInputError(what, expected, value)
+  return value
+}
+
+/** A public reference of a claim id: enough to tell claims apart, useless for releasing one. */
+export function refOf(claimId: string): string {
+  return createHash('sha256').update(claimId).digest('hex').slice(0, 12)
+}

@@ -1,0 +1,213 @@
+/** Options, checked once and before any I/O, and resolved into values without gaps. */
+
+import type { Guarantees } from './backend.js'
+import { InvalidInputError, UnsupportedError } from './errors.js'
+import { checkNote } from './names.js'
+import { TIMER_MAX_MS } from './timing.js'
+
+/** How one acquisition behaves. Given for a lock as a whole, or for one call, which then wins. */
+export interface HoldOptions {
+  /**
+   * How long the store keeps the lock without hearing from this process. Longer survives longer stalls and
+   * outages; shorter frees the lock sooner after a crash. Default: the client's, 30,000.
+   */
+  readonly ttlMs?: number
+  /** false: a fixed lease of `ttlMs` that nobody renews but your own `extend()`. Default true: renewed until released. */
+  readonly renew?: boolean
+  /** The lock stays taken for at least this long after it was acquired, even if released sooner. Default 0. */
+  readonly minHoldMs?: number
+  /** The hold is lost after this long, however well the renewals go. Default: no limit. */
+  readonly maxHoldMs?: number
+  /** Text for people who look at who holds what. */
+  readonly note?: string
+}
+
+export interface AcquireOptions extends HoldOptions {
+  /** How long to wait. 0 tries once. Left out: as long as it takes. */
+  readonly waitMs?: number
+  /** Ends the wait; `acquire` then rejects with the signal's reason. It does not end the hold. */
+  readonly signal?: AbortSignal
+}
+
+export interface ClientOptions {
+  /** The default `ttlMs` of every lock. Default 30,000. */
+  readonly ttlMs?: number
+  /** How long one request to the store may take before its outcome counts as unknown. Default 5,000. */
+  readonly requestMs?: number
+  /** How long a waiting caller puts up with a store that does not answer. Default 10,000. */
+  readonly outageMs?: number
+  /** How long a waiting claim lives without a heartbeat, which is how long a dead waiter can hold up the line. Default 5,000. */
+  readonly waiterLeaseMs?: number
+  /** Taken off every lease, for machines whose clocks are known to run unevenly. Default 0. */
+  readonly skewMs?: number
+  /** Refuse a store that mints no fences. Default false. */
+  readonly requireFence?: boolean
+}
+
+export interface ClientSettings {
+  readonly ttlMs: number
+  readonly requestMs: number
+  readonly outageMs: number
+  readonly waiterLeaseMs: number
+  readonly skewMs: number
+}
+
+/** One acquisition, fully decided. */
+export interface HoldSettings {
+  readonly ttlMs: number
+  readonly renew: boolean
+  readonly minHoldMs: number
+  readonly maxHoldMs: number | null
+  readonly note: string | null
+  readonly waitMs: number | null
+  readonly signal: AbortSignal | null
+}
+
+const HOLD_KEYS: readonly string[] = ['ttlMs', 'renew', 'minHoldMs', 'maxHoldMs', 'note']
+const ACQUIRE_KEYS: readonly string[] = [...HOLD_KEYS, 'waitMs', 'signal']
+const CLIENT_KEYS: readonly string[] = [
+  'ttlMs',
+  'requestMs',
+  'outageMs',
+  'waiterLeaseMs',
+  'skewMs',
+  'requireFence',
+]
+
+export function resolveClient(
+  options: ClientOptions,
+  guarantees: Guarantees,
+  backend: string,
+): ClientSettings {
+  checkKeys(options, CLIENT_KEYS)
+  const requireFence = optional(options.requireFence, false, (value) => checkBoolean(value, 'requireFence'))
+  if (requireFence && guarantees.fencing === 'none') {
+    throw new UnsupportedError(`The ${backend} store mints no fences, and \`requireFence\` asks for them.`, {
+      backend,
+    })
+  }
+  const ttlMs = optional(options.ttlMs, Math.min(30_000, guarantees.ttlMaxMs), (value) =>
+    checkTtl(value, guarantees),
+  )
+  return {
+    ttlMs,
+    requestMs: optional(options.requestMs, 5_000, (value) => checkMs(value, 'requestMs', 1)),
+    outageMs: optional(options.outageMs, 10_000, (value) => checkMs(value, 'outageMs', 0)),
+    waiterLeaseMs: optional(options.waiterLeaseMs, 5_000, (value) => checkMs(value, 'waiterLeaseMs', 50)),
+    skewMs: optional(options.skewMs, 0, (value) => checkMs(value, 'skewMs', 0)),
+  }
+}
+
+export function defaultHold(settings: ClientSettings): HoldSettings {
+  return {
+    ttlMs: settings.ttlMs,
+    renew: true,
+    minHoldMs: 0,
+    maxHoldMs: null,
+    note: null,
+    waitMs: null,
+    signal: null,
+  }
+}
+
+/** The options of a lock definition. `extra` names further keys that the primitive itself has checked. */
+export function resolveHold(
+  options: HoldOptions,
+  base: HoldSettings,
+  guarantees: Guarantees,
+  extra: readonly string[] = [],
+): HoldSettings {
+  checkKeys(options, [...HOLD_KEYS, ...extra])
+  return mergeHold(options, base, guarantees)
+}
+
+export function resolveAcquire(
+  options: AcquireOptions,
+  base: HoldSettings,
+  guarantees: Guarantees,
+  extra: readonly string[] = [],
+): HoldSettings {
+  checkKeys(options, [...ACQUIRE_KEYS, ...extra])
+  return {
+    ...mergeHold(options, base, guarantees),
+    waitMs: optional(options.waitMs, base.waitMs, (value) => checkMs(value, 'waitMs', 0)),
+    signal: optional(options.signal, base.signal, checkSignal),
+  }
+}
+
+function mergeHold(options: HoldOptions, base: HoldSettings, guarantees: Guarantees): HoldSettings {
+  const merged: HoldSettings = {
+    ttlMs: optional(options.ttlMs, base.ttlMs, (value) => checkTtl(value, guarantees)),
+    renew: optional(options.renew, base.renew, (value) => checkBoolean(value, 'renew')),
+    minHoldMs: optional(options.minHoldMs, base.minHoldMs, (value) => checkMs(value, 'minHoldMs', 0)),
+    maxHoldMs: optional(options.maxHoldMs, base.maxHoldMs, (value) => checkMs(value, 'maxHoldMs', 1)),
+    note: optional(options.note, base.note, (value) => checkNote(value)),
+    waitMs: base.waitMs,
+    signal: base.signal,
+  }
+  if (merged.maxHoldMs !== null && merged.minHoldMs > merged.maxHoldMs) {
+    throw new InvalidInputError('minHoldMs', `at most \`maxHoldMs\` (${merged.maxHoldMs})`, merged.minHoldMs)
+  }
+  return merged
+}
+
+export function checkTtl(value: unknown, guarantees: Guarantees, what = 'ttlMs'): number {
+  const { ttlMinMs, ttlMaxMs, ttlStepMs } = guarantees
+  const step = ttlStepMs > 1 ? `, in steps of ${ttlStepMs}` : ''
+  return checkInteger(value, what, ttlMinMs, ttlMaxMs, ttlStepMs, `${ttlMinMs} to ${ttlMaxMs}${step}`)
+}
+
+/** A duration in whole milliseconds that a timer can take. */
+export function checkMs(value: unknown, what: string, min: number): number {
+  return checkInteger(value, what, min, TIMER_MAX_MS, 1, `${min} to ${TIMER_MAX_MS}`)
+}
+
+export function checkInteger(
+  value: unknown,
+  what: string,
+  min: number,
+  max: number,
+  step = 1,
+  range = `${min} to ${max}`,
+): number {
+  if (
+    typeof value !== 'number' ||
+    !Number.isInteger(value) ||
+    value < min ||
+    value > max ||
+    value % step !== 0
+  ) {
+    throw new InvalidInputError(what, `a whole number of ${range}`, value)
+  }
+  return value
+}
+
+export function checkBoolean(value: unknown, what: string): boolean {
+  if (typeof value !== 'boolean') throw new InvalidInputError(what, 'true or false', value)
+  return value
+}
+
+export function checkFunction(value: unknown, what: string): void {
+  if (typeof value !== 'function') throw new InvalidInputError(what, 'a function', value)
+}
+
+function checkSignal(value: unknown): AbortSignal {
+  if (!(value instanceof AbortSignal)) throw new InvalidInputError('signal', 'an AbortSignal', value)
+  return value
+}
+
+/** A misspelt option would otherwise be ignored in silence, which for a lock is the worst answer. */
+export function checkKeys(options: unknown, known: readonly string[], what = 'options'): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new InvalidInputError(what, 'an object', options)
+  }
+  for (const key of Reflect.ownKeys(options)) {
+    if (typeof key !== 'string' || !known.includes(key)) {
+      throw new InvalidInputError(what, `an object with only ${known.join(', ')}`, `the key ${String(key)}`)
+    }
+  }
+}
+
+function optional<T, D>(value: T | undefined, fallback: D, check: (value: T) => T): T | D {
+  return value === undefined ? fallback : check(value)
+}

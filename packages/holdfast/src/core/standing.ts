@@ -1,0 +1,67 @@
+import type { Claim } from './backend.js'
+import type { LockLostReason } from './errors.js'
+import { abortAt, type Lease } from './timing.js'
+
+/**
+ * One claim in the store's line as this process knows it: its place, and how much of its lease can be relied on.
+ * The keeper keeps it alive; the wait loop and then a hold look at it.
+ */
+export class Standing {
+  claim: Claim
+  state: 'waiting' | 'held' | 'ended' = 'waiting'
+  fence: bigint | null = null
+  /** When it was granted: what the local hand-over counts its time from. */
+  since = 0
+  /** How many times the claim has passed from one local caller to the next. */
+  handOvers = 0
+  lease: Lease
+  /** From here on nothing may rely on it. Kept as a number because it is read on every check. */
+  abortAt: number
+  /** Whether the keeper extends it once it is held. A fixed lease is only watched. */
+  readonly renews: boolean
+  /** What a renewal asks for. */
+  askMs: number
+  /** The hold's own end, where it has a `maxHoldMs`. */
+  limitAt = Number.POSITIVE_INFINITY
+  /** The machine may have slept: nothing counts until the store has confirmed it. */
+  doubtful = false
+  /** Set while a renewal is under way; settles, at the latest, with that request's deadline. */
+  renewing: Promise<void> | null = null
+  /** The earliest next renewal. */
+  renewDueAt = 0
+  wheelSlot: number | null = null
+  onLost: (reason: LockLostReason) => void = () => {}
+  readonly #skewMs: number
+
+  constructor(claim: Claim, renews: boolean, askMs: number, skewMs: number) {
+    this.claim = claim
+    this.renews = renews
+    this.askMs = askMs
+    this.#skewMs = skewMs
+    this.lease = { sentAt: Number.NEGATIVE_INFINITY, leaseMs: 0 }
+    this.abortAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** The store answered for the entry with this fence. A new entry begins a new count; the same one can only gain. */
+  placed(fence: bigint | null, sentAt: number, leaseMs: number): void {
+    if (fence !== this.fence) {
+      this.fence = fence
+      this.abortAt = Number.NEGATIVE_INFINITY
+    }
+    this.credit(sentAt, leaseMs)
+  }
+
+  /** The store promised `leaseMs` in answer to a request that left at `sentAt`. Promises do not take each other back. */
+  credit(sentAt: number, leaseMs: number): void {
+    const lease = { sentAt, leaseMs }
+    const end = abortAt(lease, this.#skewMs)
+    if (end <= this.abortAt) return
+    this.lease = lease
+    this.abortAt = end
+  }
+
+  /** When a holder must stop, whether for the lease or for its own limit. */
+  get endsAt(): number {
+    return Math.min(this.abortAt, this.limitAt)
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * The timing contract, as pure functions. Everything counts from *before* a request was sent, because the
+ * store cannot have started its own count earlier than that.
+ */
+
+/** A lease as far as the client may rely on it: the store promised `leaseMs` in answer to what left at `sentAt`. */
+export interface Lease {
+  readonly sentAt: number
+  readonly leaseMs: number
+}
+
+/** The longest delay that a timer of Node takes; a longer one would fire at once. */
+export const TIMER_MAX_MS = 2 ** 31 - 1
+
+/** Clocks run at slightly different rates, and timers have a grain: what the client gives up of the lease for that. */
+export function marginMs(leaseMs: number, skewMs: number): number {
+  return leaseMs * 0.01 + 2 + skewMs
+}
+
+/** How long before the end the holder is told to stop. Tiny leases give a quarter, so that something is left to use. */
+export function guardMs(leaseMs: number): number {
+  return Math.min(Math.max(50, leaseMs / 10), leaseMs / 4)
+}
+
+/** From here on the store may have given the resource to someone else. */
+export function validUntil(lease: Lease, skewMs: number): number {
+  return lease.sentAt + lease.leaseMs - marginMs(lease.leaseMs, skewMs)
+}
+
+/** From here on the holder must not rely on the hold: its signal aborts and `assertHeld()` throws. */
+export function abortAt(lease: Lease, skewMs: number): number {
+  return validUntil(lease, skewMs) - guardMs(lease.leaseMs)
+}
+
+/** A third of the lease leaves room for two more tries before the guard. */
+export function renewAt(lease: Lease): number {
+  return lease.sentAt + lease.leaseMs / 3
+}
+
+/** A failed renewal is tried again soon, but not so often that it makes a struggling store worse. */
+export function renewRetryMs(leaseMs: number, fraction: number): number {
+  return Math.min(Math.max(leaseMs / 20, 10), 2_000) * (0.75 + fraction / 2)
+}
+
+/** Each request has its own deadline, so that a driver whose promise never settles cannot stall the keeper. */
+export function renewRequestMs(remainingMs: number, requestMs: number): number {
+  return Math.min(requestMs, Math.max(20, remainingMs / 2))
+}
+
+export interface PollInputs {
+  readonly waiting: 'push' | 'block' | 'poll'
+  readonly ahead: number
+  /** How long this claim has stood at its present place. */
+  readonly waitedMs: number
+  readonly retryAfterMs: number | null
+  readonly leaseMs: number
+  readonly fraction: number
+}
+
+/**
+ * When to ask again. Where the store pushes, asking is only the net below a lost message. Where it cannot, the
+ * first in line asks often and the n-th rarely, and whoever has waited long can wait a twentieth longer.
+ */
+export function pollMs(inputs: PollInputs): number {
+  const jitter = 0.75 + inputs.fraction / 2
+  const behind = Math.max(1, inputs.ahead)
+  const pace =
+    inputs.waiting === 'poll'
+      ? Math.min(Math.max(2, inputs.waitedMs / 20), 50) * Math.min(behind, 10)
+      : Math.min(1_000, inputs.leaseMs / 2)
+  const asked = pace * jitter
+  return inputs.retryAfterMs === null ? asked : Math.min(asked, Math.max(1, inputs.retryAfterMs + 1))
+}

@@ -1,0 +1,1 @@
+export { FenceGate } from './fencing/gate.js'

@@ -1,0 +1,40 @@
+import { InvalidInputError, StaleFenceError } from '../core/errors.js'
+import { checkName } from '../core/names.js'
+
+/** A fence above this cannot come from any store: it would be a forgery that shuts everybody else out. */
+const FENCE_MAX = 2n ** 63n - 1n
+
+/**
+ * Guards a resource that lives in this process: it lets a fence pass only if none higher was seen. Show the fence
+ * first, then read, then write; a stale writer could otherwise slip in between.
+ */
+export class FenceGate {
+  readonly #highest = new Map<string, bigint>()
+
+  /** Notes the fence, or throws `StaleFenceError` if the resource has seen a higher one. */
+  pass(resource: string, fence: bigint): void {
+    checkName(resource, 'resource')
+    if (typeof fence !== 'bigint' || fence < 0n || fence > FENCE_MAX) {
+      throw new InvalidInputError('fence', `a bigint of 0 to ${FENCE_MAX}`, fence)
+    }
+    const highest = this.#highest.get(resource)
+    if (highest !== undefined && fence < highest) throw new StaleFenceError(fence, highest, { resource })
+    this.#highest.set(resource, fence)
+  }
+
+  /** The highest fence seen; null if none was. Keep it with the data if the data outlives the process. */
+  highest(resource: string): bigint | null {
+    return this.#highest.get(resource) ?? null
+  }
+
+  /** Takes up where a stored number left off. It never lowers the gate. */
+  restore(resource: string, fence: bigint): void {
+    const highest = this.#highest.get(resource)
+    if (highest === undefined || fence > highest) this.pass(resource, fence)
+  }
+
+  /** Forgets a resource that is gone for good, so that the gate does not grow for ever. */
+  forget(resource: string): void {
+    this.#highest.delete(resource)
+  }
+}

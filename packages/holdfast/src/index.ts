@@ -1,0 +1,38 @@
+export { type CloseOptions, createLocks, EVENTS_CHANNEL, type EvictOptions, Locks } from './client/client.js'
+export { connect } from './connect/connect.js'
+export type {
+  ClaimView,
+  Guarantees,
+  HolderNote,
+  Kind,
+  Owner,
+  ResourceView,
+  Shape,
+} from './core/backend.js'
+export {
+  AcquireTimeoutError,
+  type AnyHoldfastError,
+  BackendUnavailableError,
+  ClosedError,
+  DeadlockError,
+  type ErrorCode,
+  HoldfastError,
+  InvalidInputError,
+  LockLostError,
+  type LockLostReason,
+  NotHeldError,
+  OutcomeUnknownError,
+  ShapeConflictError,
+  StaleFenceError,
+  UnsupportedError,
+} from './core/errors.js'
+export type { HoldfastEvent } from './core/events.js'
+export type { Hold } from './core/hold.js'
+export type { AcquireOptions, ClientOptions, HoldOptions } from './core/options.js'
+export type { ReleaseOutcome } from './core/releaser.js'
+export type { All, HoldSet } from './primitives/all.js'
+export type { Election, Leader, Leadership, ObserveOptions } from './primitives/election.js'
+export type { Lockable } from './primitives/lock.js'
+export type { Mutex, MutexOptions } from './primitives/mutex.js'
+export type { ReadLock, ReadWrite, WriteHold, WriteLock } from './primitives/read-write.js'
+export type { Semaphore, SemaphoreAcquireOptions } from './primitives/semaphore.js'

@@ -1,0 +1,1 @@
+export { MemoryStore, memoryBackend, memoryStore, type StoreClock } from './backends/memory/backend.js'

@@ -1,0 +1,150 @@
+import type { Desk } from '../core/desk.js'
+import { AcquireTimeoutError, InvalidInputError } from '../core/errors.js'
+import type { Hold } from '../core/hold.js'
+import { type AcquireOptions, checkFunction, defaultHold, resolveAcquire } from '../core/options.js'
+import type { ReleaseOutcome } from '../core/releaser.js'
+import type { Lockable } from './lock.js'
+import { Mutex } from './mutex.js'
+import { runUnder } from './run-under.js'
+
+/** As many locks as one call takes; more than this under one roof is a design to think about. */
+const LOCKS_MAX = 64
+
+type AnyLock = Lockable<Hold>
+
+/** Several locks as one: taken in one order everywhere, all or nothing, with one deadline for the lot. */
+export class All implements Lockable<HoldSet> {
+  readonly name: string
+  readonly #desk: Desk
+  readonly #locks: readonly AnyLock[]
+
+  constructor(desk: Desk, locks: readonly (string | AnyLock)[]) {
+    if (!Array.isArray(locks) || locks.length === 0 || locks.length > LOCKS_MAX) {
+      throw new InvalidInputError('locks', `an array of 1 to ${LOCKS_MAX} locks or names`, locks)
+    }
+    const named = locks.map((lock) => asLock(desk, lock))
+    // One order for everybody is what keeps two callers from each waiting for what the other has.
+    named.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
+    for (const [index, lock] of named.entries()) {
+      if (named[index - 1]?.name === lock.name) {
+        throw new InvalidInputError('locks', 'locks of different names', lock.name)
+      }
+    }
+    this.#desk = desk
+    this.#locks = named
+    this.name = named.map((lock) => lock.name).join(', ')
+  }
+
+  async acquire(options: AcquireOptions = {}): Promise<HoldSet> {
+    const base = defaultHold(this.#desk.settings)
+    const { waitMs } = resolveAcquire(options, base, this.#desk.backend.guarantees)
+    return await this.#take(options, waitMs)
+  }
+
+  async tryAcquire(options: AcquireOptions = {}): Promise<HoldSet | null> {
+    const base = { ...defaultHold(this.#desk.settings), waitMs: 0 }
+    const { waitMs } = resolveAcquire(options, base, this.#desk.backend.guarantees)
+    try {
+      return await this.#take(options, waitMs)
+    } catch (error) {
+      if (error instanceof AcquireTimeoutError) return null
+      throw error
+    }
+  }
+
+  async run<T>(fn: (holds: HoldSet) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
+    checkFunction(fn, 'fn')
+    return await runUnder(await this.acquire(options), fn)
+  }
+
+  async #take(options: AcquireOptions, waitMs: number | null): Promise<HoldSet> {
+    const { clock } = this.#desk.runtime
+    const since = clock.monotonicMs()
+    const holds: Hold[] = []
+    try {
+      for (const lock of this.#locks) {
+        const left = waitMs === null ? null : Math.max(0, Math.floor(waitMs - (clock.monotonicMs() - since)))
+        // Losing an earlier one ends the wait for the next: there is nothing left to complete.
+        const signals = [
+          ...(options.signal === undefined ? [] : [options.signal]),
+          ...holds.map(({ signal }) => signal),
+        ]
+        const signal = signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }
+        holds.push(await lock.acquire({ ...options, ...signal, ...(left === null ? {} : { waitMs: left }) }))
+      }
+      const set = new HoldSet(holds)
+      set.assertHeld()
+      return set
+    } catch (error) {
+      await releaseInReverse(holds)
+      throw error
+    }
+  }
+}
+
+/** The holds of several locks, good only while every one of them is. */
+export class HoldSet implements AsyncDisposable {
+  /** In the order in which they were taken: by name. */
+  readonly holds: readonly Hold[]
+  #signal: AbortSignal | null = null
+
+  constructor(holds: readonly Hold[]) {
+    this.holds = holds
+  }
+
+  /** The fence of each resource. */
+  get fences(): ReadonlyMap<string, bigint> {
+    return new Map(this.holds.map((hold) => [hold.resource, hold.fence]))
+  }
+
+  /** Aborts when the first of them is lost. */
+  get signal(): AbortSignal {
+    this.#signal ??= AbortSignal.any(this.holds.map((hold) => hold.signal))
+    return this.#signal
+  }
+
+  get deadline(): number {
+    return Math.min(...this.holds.map((hold) => hold.deadline))
+  }
+
+  get remainingMs(): number {
+    return Math.min(...this.holds.map((hold) => hold.remainingMs))
+  }
+
+  get isHeld(): boolean {
+    return this.holds.every((hold) => hold.isHeld)
+  }
+
+  assertHeld(): void {
+    for (const hold of this.holds) hold.assertHeld()
+  }
+
+  async extend(ms?: number): Promise<void> {
+    await Promise.all(this.holds.map((hold) => hold.extend(ms)))
+  }
+
+  /** Gives them back in reverse order. Idempotent, and never rejects. */
+  async release(): Promise<ReleaseOutcome> {
+    return await releaseInReverse(this.holds)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+}
+
+async function releaseInReverse(holds: readonly Hold[]): Promise<ReleaseOutcome> {
+  let worst: ReleaseOutcome = 'released'
+  for (const hold of holds.toReversed()) {
+    const outcome = await hold.release()
+    if (outcome === 'unconfirmed' || worst === 'released') worst = outcome
+  }
+  return worst
+}
+
+function asLock(desk: Desk, lock: unknown): AnyLock {
+  if (typeof lock === 'string') return new Mutex(desk, lock)
+  const usable = typeof lock === 'object' && lock !== null && 'acquire' in lock && 'name' in lock
+  if (!usable) throw new InvalidInputError('locks', 'an array of locks or names', lock)
+  return lock as AnyLock
+}

@@ -1,0 +1,51 @@
+import type { Hold } from '../core/hold.js'
+import type { ReleaseOutcome } from '../core/releaser.js'
+
+/** A hold that stands on another one and adds to it. */
+export abstract class DelegatingHold<I extends Hold = Hold> implements Hold {
+  protected readonly inner: I
+
+  constructor(inner: I) {
+    this.inner = inner
+  }
+
+  get resource(): string {
+    return this.inner.resource
+  }
+
+  get fence(): bigint {
+    return this.inner.fence
+  }
+
+  get signal(): AbortSignal {
+    return this.inner.signal
+  }
+
+  get deadline(): number {
+    return this.inner.deadline
+  }
+
+  get remainingMs(): number {
+    return this.inner.remainingMs
+  }
+
+  get isHeld(): boolean {
+    return this.inner.isHeld
+  }
+
+  assertHeld(): void {
+    this.inner.assertHeld()
+  }
+
+  async extend(ms?: number): Promise<void> {
+    await this.inner.extend(ms)
+  }
+
+  release(): Promise<ReleaseOutcome> {
+    return this.inner.release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+}

@@ -1,0 +1,97 @@
+import type { ClaimView, Owner } from '../core/backend.js'
+import type { Desk } from '../core/desk.js'
+import type { StoreHold } from '../core/hold.js'
+import { checkName } from '../core/names.js'
+import {
+  type AcquireOptions,
+  checkKeys,
+  checkMs,
+  defaultHold,
+  type HoldOptions,
+  resolveHold,
+} from '../core/options.js'
+import type { ReleaseOutcome } from '../core/releaser.js'
+import { DelegatingHold } from './delegating-hold.js'
+import { Lock } from './lock.js'
+
+/** Who leads, as everybody may know it. */
+export interface Leader {
+  readonly owner: Owner
+  /** What the leader said of itself when it campaigned: an address, a version. */
+  readonly note: string | null
+  readonly fence: bigint | null
+  /** Tells two leaderships apart, also two of the same process. */
+  readonly ref: string
+}
+
+export interface ObserveOptions {
+  /** How often to look. Default 500. */
+  readonly everyMs?: number
+  /** Ends the observation; the loop then throws the signal's reason. */
+  readonly signal?: AbortSignal
+}
+
+const SHAPE = { kind: 'mutex', limit: 1 } as const
+
+/** One leader at a time, for as long as it lives and wants to be. */
+export class Election extends Lock<Leadership> {
+  constructor(desk: Desk, name: string, options: HoldOptions = {}) {
+    const settings = resolveHold(options, defaultHold(desk.settings), desk.backend.guarantees)
+    super(desk, { name: checkName(name), shape: SHAPE, weight: 1, settings })
+  }
+
+  /** Waits to become the leader. Give a `note` that tells the others how to reach you. */
+  async campaign(options?: AcquireOptions): Promise<Leadership> {
+    return await this.acquire(options)
+  }
+
+  /** Who leads now; null if nobody does. A leader seen here may have lost the office since: act on fences, not on this. */
+  async leader(): Promise<Leader | null> {
+    const { holders } = await this.inspect()
+    return asLeader(holders[0])
+  }
+
+  /** The leader now, and then every change. Changes that come and go between two looks are not seen. */
+  async *observe(options: ObserveOptions = {}): AsyncGenerator<Leader | null, void, undefined> {
+    checkKeys(options, ['everyMs', 'signal'])
+    const everyMs = options.everyMs === undefined ? 500 : checkMs(options.everyMs, 'everyMs', 1)
+    let last: Leader | null | undefined
+    for (;;) {
+      options.signal?.throwIfAborted()
+      const leader = await this.leader()
+      if (last === undefined || leader?.ref !== last?.ref) yield leader
+      last = leader
+      await this.#sleep(everyMs, options.signal)
+    }
+  }
+
+  protected override wrap(hold: StoreHold): Leadership {
+    return new Leadership(hold)
+  }
+
+  #sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        timer.cancel()
+        signal?.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = this.desk.runtime.timers.start(ms, done, true)
+      signal?.addEventListener('abort', done, { once: true })
+    })
+  }
+}
+
+/** The office, held. Its signal aborts before another can lead. */
+export class Leadership extends DelegatingHold {
+  /** Steps down, so that the next candidate leads at once. */
+  async resign(): Promise<ReleaseOutcome> {
+    return await this.release()
+  }
+}
+
+function asLeader(claim: ClaimView | undefined): Leader | null {
+  if (claim === undefined) return null
+  const { owner, note, fence, ref } = claim
+  return { owner, note, fence, ref }
+}

@@ -1,0 +1,98 @@
+import type { ResourceView, Shape } from '../core/backend.js'
+import type { Desk } from '../core/desk.js'
+import { AcquireTimeoutError } from '../core/errors.js'
+import type { Hold, StoreHold } from '../core/hold.js'
+import { type AcquireOptions, checkFunction, type HoldSettings, resolveAcquire } from '../core/options.js'
+import type { Refusal } from '../core/waiters.js'
+import { runUnder } from './run-under.js'
+
+/** What every primitive offers: the definition of a lock, not the holding of it. */
+export interface Lockable<H, O extends AcquireOptions = AcquireOptions> {
+  readonly name: string
+  /** Waits and gives a hold. Throws `AcquireTimeoutError` after `waitMs`, and `signal.reason` on abort. */
+  acquire(options?: O): Promise<H>
+  /** Like `acquire`, but gives null instead of throwing when it is not to be had, and by default does not wait. */
+  tryAcquire(options?: O): Promise<H | null>
+  /** Waits, runs `fn`, releases. The error of `fn` always wins; a hold lost before its end makes the call reject. */
+  run<T>(fn: (hold: H) => T | PromiseLike<T>, options?: O): Promise<T>
+}
+
+/** What distinguishes one primitive from another for the store. */
+export interface LockDefinition {
+  readonly name: string
+  readonly shape: Shape
+  readonly weight: number
+  readonly settings: HoldSettings
+}
+
+/** The one implementation: primitives differ in shape and weight, and in what they make of the hold. */
+export abstract class Lock<H extends Hold, O extends AcquireOptions = AcquireOptions>
+  implements Lockable<H, O>
+{
+  protected readonly desk: Desk
+  protected readonly definition: LockDefinition
+
+  constructor(desk: Desk, definition: LockDefinition) {
+    this.desk = desk
+    this.definition = definition
+  }
+
+  get name(): string {
+    return this.definition.name
+  }
+
+  async acquire(options?: O): Promise<H> {
+    const result = await this.claim(options, this.definition.settings.waitMs)
+    if (!isRefusal(result)) return result
+    throw new AcquireTimeoutError(result.waitedMs, result.holder, {
+      resource: this.name,
+      backend: this.desk.backend.name,
+      cause: result.trouble ?? undefined,
+    })
+  }
+
+  async tryAcquire(options?: O): Promise<H | null> {
+    const result = await this.claim(options, 0)
+    return isRefusal(result) ? null : result
+  }
+
+  async run<T>(fn: (hold: H) => T | PromiseLike<T>, options?: O): Promise<T> {
+    checkFunction(fn, 'fn')
+    return await runUnder(await this.acquire(options), fn)
+  }
+
+  /** Who holds it and who waits, in order. */
+  async inspect(): Promise<ResourceView> {
+    return await this.desk.inspect(this.name)
+  }
+
+  /** Turns the store's hold into the primitive's own. */
+  protected abstract wrap(hold: StoreHold): H
+
+  protected weightOf(_options: O): number {
+    return this.definition.weight
+  }
+
+  /** Keys that the primitive takes beyond the common ones. */
+  protected get extraKeys(): readonly string[] {
+    return []
+  }
+
+  protected async claim(options: O | undefined, waitMs: number | null): Promise<H | Refusal> {
+    const { name, shape, weight, settings: own } = this.definition
+    const base = waitMs === own.waitMs ? own : { ...own, waitMs }
+    const wish =
+      options === undefined
+        ? { weight, settings: base }
+        : {
+            settings: resolveAcquire(options, base, this.desk.backend.guarantees, this.extraKeys),
+            weight: this.weightOf(options),
+          }
+    const result = await this.desk.acquire(name, shape, wish)
+    return isRefusal(result) ? result : this.wrap(result)
+  }
+}
+
+export function isRefusal(result: object): result is Refusal {
+  return 'refused' in result
+}

@@ -1,0 +1,61 @@
+import type { Desk } from '../core/desk.js'
+import type { Hold, StoreHold } from '../core/hold.js'
+import { checkName } from '../core/names.js'
+import {
+  type AcquireOptions,
+  checkBoolean,
+  checkFunction,
+  defaultHold,
+  type HoldOptions,
+  resolveHold,
+} from '../core/options.js'
+import type { Refusal } from '../core/waiters.js'
+import { Lock } from './lock.js'
+import { flowWith, heldInFlow, ReenteredHold } from './reentrancy.js'
+import { runUnder } from './run-under.js'
+
+export interface MutexOptions extends HoldOptions {
+  /**
+   * true: an async flow that has the lock, because it runs inside `run()` or `within()`, enters it again at no cost.
+   * Default false: the same flow waits for itself, for ever or until `waitMs`.
+   */
+  readonly reentrant?: boolean
+}
+
+const SHAPE = { kind: 'mutex', limit: 1 } as const
+
+/** One holder at a time. */
+export class Mutex extends Lock<Hold> {
+  readonly #reentrant: boolean
+
+  constructor(desk: Desk, name: string, options: MutexOptions = {}) {
+    const settings = resolveHold(options, defaultHold(desk.settings), desk.backend.guarantees, ['reentrant'])
+    super(desk, { name: checkName(name), shape: SHAPE, weight: 1, settings })
+    this.#reentrant = options.reentrant === undefined ? false : checkBoolean(options.reentrant, 'reentrant')
+  }
+
+  override async run<T>(fn: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T> {
+    if (!this.#reentrant) return await super.run(fn, options)
+    checkFunction(fn, 'fn')
+    return await runUnder(await this.acquire(options), (hold) => flowWith(this.desk, hold, () => fn(hold)))
+  }
+
+  /** Runs `fn` as part of the flow that has `hold`, for code that acquires without `run()` and wants to re-enter. */
+  within<T>(hold: Hold, fn: () => T): T {
+    checkFunction(fn, 'fn')
+    hold.assertHeld()
+    return flowWith(this.desk, hold, fn)
+  }
+
+  protected override async claim(
+    options: AcquireOptions | undefined,
+    waitMs: number | null,
+  ): Promise<Hold | Refusal> {
+    const outer = this.#reentrant ? heldInFlow(this.desk, this.name) : null
+    return outer === null ? await super.claim(options, waitMs) : new ReenteredHold(outer)
+  }
+
+  protected override wrap(hold: StoreHold): Hold {
+    return hold
+  }
+}

@@ -1,0 +1,1 @@
+export { SeededRandom, settle, VirtualRuntime, VirtualTime } from './testing/virtual-time.js'
