@@ -1,0 +1,24 @@
+/** What the simulator looks for. Each kind names the promise that was broken. */
+export type ViolationKind =
+  | 'overlap'
+  | 'asserted-overlap'
+  | 'granted-late'
+  | 'abort-late'
+  | 'fence-order'
+  | 'fence-reused'
+  | 'refused-while-held'
+  | 'timeout-late'
+  | 'stuck'
+  | 'orphan'
+  | 'timer-left'
+  | 'unexpected-error'
+
+export class Violation extends Error {
+  readonly kind: ViolationKind
+
+  constructor(kind: ViolationKind, detail: string) {
+    super(`${kind}: ${detail}`)
+    this.name = 'Violation'
+    this.kind = kind
+  }
+}

@@ -1,0 +1,274 @@
+import { createLocks, type Locks } from 'holdfast'
+import { SeededRandom, settle, VirtualTime } from 'holdfast/testing'
+import { Checker } from './checker.js'
+import { CALM, SimStore, type Trace, type Weather } from './network.js'
+import { SimProcess } from './process.js'
+import { type Manners, Task } from './tasks.js'
+import { Violation } from './violation.js'
+
+export interface WorldResult {
+  readonly seed: number
+  readonly steps: number
+  readonly grants: number
+  readonly losses: number
+  readonly faults: number
+  readonly violation: Violation | null
+}
+
+/** Settled last, so that nothing takes for ever: how long the calm after the storm may last. */
+const CALM_STEPS_MAX = 400_000
+
+/** A release that failed is repeated every two seconds at most; after that, what was given up must be gone. */
+const CLEAN_UP_MS = 2_500
+
+/** One simulated world: processes, a store, a network and faults, all of it decided by the seed. */
+export class World {
+  readonly #time = new VirtualTime()
+  readonly #random: SeededRandom
+  readonly #checker: Checker
+  readonly #trace: Trace
+  readonly #store: SimStore
+  readonly #manners: Manners
+  readonly #processes: SimProcess[] = []
+  readonly #seed: number
+  readonly #tasksPerProcess: number
+  readonly #faultEveryMs: number
+  #born = 0
+  #running = 0
+  #stormy = true
+  #faults = 0
+  #steps = 0
+  #failure: unknown = null
+
+  /** `onTrace` hears of everything that happens, with its time. */
+  constructor(seed: number, onTrace?: (line: string) => void) {
+    this.#seed = seed
+    this.#trace =
+      onTrace === undefined ? () => {} : (text) => onTrace(`${this.#time.nowMs.toFixed(3)} ${text()}`)
+    this.#checker = new Checker(this.#time, this.#trace)
+    const random = new SeededRandom(seed * 2_654_435_761)
+    this.#random = random
+    const ttlMs = random.pick([100, 300, 1_000, 3_000])
+    this.#manners = { ttlMs, holdMs: random.pick([2, 20, ttlMs / 4]), idleMs: random.pick([1, 50, ttlMs]) }
+    this.#store = new SimStore(this.#time, random, random.chance(0.6), this.#trace)
+    this.#store.weather = chooseWeather(random, ttlMs)
+    this.#tasksPerProcess = random.whole(1, 3)
+    this.#faultEveryMs = random.pick([ttlMs / 2, ttlMs * 2, ttlMs * 10, Number.POSITIVE_INFINITY])
+  }
+
+  /** Runs the storm for about `steps` steps and then the calm. Never throws: what went wrong is in the result. */
+  async run(steps: number): Promise<WorldResult> {
+    try {
+      const count = this.#random.whole(2, 4)
+      for (let index = 0; index < count; index++) await this.#spawn()
+      this.#plan()
+      while (this.#steps < steps && (await this.#step())) {
+        // Each step checks itself.
+      }
+      await this.#calmDown()
+      return this.#result(null)
+    } catch (error) {
+      if (error instanceof Violation) return this.#result(error)
+      throw error
+    }
+  }
+
+  #result(violation: Violation | null): WorldResult {
+    const { grants, losses } = this.#checker
+    return { seed: this.#seed, steps: this.#steps, grants, losses, faults: this.#faults, violation }
+  }
+
+  async #step(): Promise<boolean> {
+    if (!this.#time.step()) return false
+    this.#steps += 1
+    await settle()
+    this.#checker.afterStep()
+    if (this.#failure !== null) throw this.#failure
+    return true
+  }
+
+  async #spawn(): Promise<void> {
+    const random = this.#random
+    this.#born += 1
+    // Rates differ by less than the margin allows for.
+    const process = new SimProcess(`p${this.#born}`, this.#time, random, random.between(0.994, 1.006))
+    const { ttlMs } = this.#manners
+    const options = {
+      ttlMs,
+      requestMs: Math.max(20, Math.round(ttlMs / 4)),
+      outageMs: ttlMs * 2,
+      waiterLeaseMs: Math.max(50, Math.round(ttlMs / random.pick([1, 2, 8]))),
+    }
+    const locks = await createLocks(this.#store.backendFor(process), options, process.runtime)
+    process.locks = locks
+    this.#processes.push(process)
+    for (let index = 0; index < this.#tasksPerProcess; index++) this.#startTask(process)
+  }
+
+  #startTask(process: SimProcess): void {
+    this.#running += 1
+    new Task(process, this.#checker, this.#random, this.#manners)
+      .run(() => this.#stormy && process.alive)
+      .then(
+        () => {
+          this.#running -= 1
+        },
+        (error: unknown) => {
+          this.#failure ??= error
+        },
+      )
+  }
+
+  #plan(): void {
+    if (!this.#stormy || this.#faultEveryMs === Number.POSITIVE_INFINITY) return
+    const inMs = this.#random.between(0, this.#faultEveryMs * 2)
+    this.#time.schedule(this.#time.nowMs + inMs, () => {
+      if (!this.#stormy) return
+      this.#faults += 1
+      const what = this.#strike()
+      this.#trace(() => `fault: ${what}`)
+      this.#plan()
+    })
+  }
+
+  #strike(): string {
+    const random = this.#random
+    const process = random.pick(this.#processes.filter(({ alive }) => alive))
+    const { ttlMs } = this.#manners
+    const forMs = random.chance(0.3) ? random.between(ttlMs, ttlMs * 4) : random.between(0, ttlMs)
+    switch (random.whole(0, 6)) {
+      case 0:
+      case 1:
+        this.#halt(process, forMs, false)
+        return `${process.name} stands still for ${forMs} ms`
+      case 2:
+        this.#halt(process, forMs, true)
+        return `the machine of ${process.name} sleeps for ${forMs} ms`
+      case 3:
+        process.stepWallClock(random.between(-3_600_000, 3_600_000))
+        return `the wall clock of ${process.name} is set`
+      case 4:
+        this.#store.restart(forMs)
+        return `the store is away for ${forMs} ms`
+      case 5:
+        this.#crash(process)
+        return `${process.name} crashes`
+      default: {
+        const resource = random.pick(['a', 'b', 'rw', 'sem'])
+        this.#break(resource)
+        return `an operator breaks ${resource}`
+      }
+    }
+  }
+
+  #halt(process: SimProcess, forMs: number, asleep: boolean): void {
+    if (process.isStopped) return
+    this.#checker.processStops(process, asleep)
+    if (asleep) process.suspend()
+    else process.stop()
+    this.#time.schedule(this.#time.nowMs + forMs, () => process.resume())
+  }
+
+  #crash(process: SimProcess): void {
+    process.crash()
+    this.#checker.processDies(process)
+    this.#running -= this.#tasksPerProcess
+    this.#processes.splice(this.#processes.indexOf(process), 1)
+    // A task of a dead process never comes back to say that it ended.
+    this.#spawn().catch((error: unknown) => {
+      this.#failure ??= error
+    })
+  }
+
+  #break(resource: string): void {
+    const { holders } = this.#store.store.inspect(resource)
+    this.#checker.broken(
+      resource,
+      holders.map(({ fence }) => fence as bigint),
+    )
+    for (const { ref } of holders) this.#store.store.evict(resource, ref)
+  }
+
+  /** No more faults: everybody must come to an end, and nothing may be left. */
+  async #calmDown(): Promise<void> {
+    this.#stormy = false
+    const calmSince = this.#time.nowMs
+    this.#store.heal()
+    for (const process of this.#processes) process.resume()
+    const { ttlMs } = this.#manners
+    // Without faults, the longest thing that anybody waits for is a few leases of the dead and the forgotten.
+    const until = this.#time.nowMs + 60_000 + ttlMs * 60
+    for (let steps = 0; this.#running > 0; steps++) {
+      if (steps > CALM_STEPS_MAX || this.#time.nowMs > until || !(await this.#step())) {
+        this.#checker.assertNobodyWaits()
+        throw new Violation('stuck', `${this.#running} tasks did not end`)
+      }
+    }
+    this.#checker.assertNobodyWaits()
+    await this.#checkOrphans(calmSince)
+    await this.#closeAll()
+  }
+
+  /** What a living process gave up must leave the store soon; only the dead are left to their leases. */
+  async #checkOrphans(calmSince: number): Promise<void> {
+    while (this.#store.onTheWay > 0 && (await this.#step())) {
+      // What is still on the way may make an entry, and its answer must then lead to a release.
+    }
+    await this.#passTime(Math.max(this.#time.nowMs + CLEAN_UP_MS, calmSince + this.#manners.ttlMs))
+    const living = new Set(this.#processes.map(({ name }) => name))
+    for (const resource of ['a', 'b', 'rw', 'sem']) {
+      const { holders, waiters } = this.#store.store.inspect(resource)
+      for (const { owner, remainingMs } of [...holders, ...waiters]) {
+        if (!living.has(owner.host)) continue
+        throw new Violation(
+          'orphan',
+          `${resource} still has an entry of ${owner.host} with ${remainingMs} ms to go`,
+        )
+      }
+    }
+  }
+
+  async #closeAll(): Promise<void> {
+    const closing = Promise.all(this.#processes.map((process) => (process.locks as Locks).close()))
+    let closed = false
+    closing.then(
+      () => {
+        closed = true
+      },
+      (error: unknown) => {
+        this.#failure ??= error
+      },
+    )
+    await settle()
+    while (!closed && (await this.#step())) {
+      // Closing takes as many steps as it takes; running out of events before it is done shows below.
+    }
+    if (!closed) throw new Violation('stuck', 'close() did not end')
+    await this.#passTime(this.#time.nowMs + 10_000)
+    for (const process of this.#processes) {
+      if (process.timersLeft > 0)
+        throw new Violation('timer-left', `${process.name} has ${process.timersLeft}`)
+    }
+  }
+
+  async #passTime(untilMs: number): Promise<void> {
+    while (this.#time.nowMs < untilMs && (await this.#step())) {
+      // Events run in order of time, so this ends with the first one past the mark.
+    }
+  }
+}
+
+/** Some worlds have one trouble and some have all, because troubles can hide each other. */
+function chooseWeather(random: SeededRandom, ttlMs: number): Weather {
+  if (random.chance(0.1)) return CALM
+  const rate = (): number => (random.chance(0.5) ? 0 : random.pick([0.01, 0.05, 0.2]))
+  return {
+    delayMs: random.pick([0.5, 5, ttlMs / 20]),
+    slow: rate(),
+    slowMs: random.pick([ttlMs / 2, ttlMs * 3]),
+    lostRequest: rate(),
+    lostReply: rate(),
+    duplicate: rate(),
+    lostPush: rate(),
+  }
+}
