@@ -2,7 +2,12 @@ import { defineConfig } from 'tsdown'
 
 export default defineConfig({
   // The folders of src are kept below dist: dist/sim/main.js, dist/workers/<name>.js.
-  entry: { 'sim/main': 'src/sim/main.ts', 'workers/*': 'src/workers/*.ts' },
+  entry: {
+    'sim/main': 'src/sim/main.ts',
+    'sim/run': 'src/sim/run.ts',
+    'sim/worker': 'src/sim/worker.ts',
+    'workers/*': 'src/workers/*.ts',
+  },
   format: 'esm',
   platform: 'node',
   target: 'node20',
@@ -14,5 +19,5 @@ export default defineConfig({
   hash: false,
   outExtensions: () => ({ js: '.js' }),
   // The simulation runs the built library, not its source: the path mapping in tsconfig must not apply here.
-  deps: { neverBundle: [/^node:/, /^holdfast(\/|$)/] },
+  deps: { neverBundle: [/^node:/, 'rolldown', /^holdfast(\/|$)/] },
 })

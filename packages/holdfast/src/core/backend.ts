@@ -71,6 +71,11 @@ export type Verdict =
 
 export interface RenewRequest {
   readonly claim: Claim
+  /**
+   * The place that is meant. A request of the same claim that arrives late can take a new place after the old one
+   * ended, and renewing that one would hide that somebody else had the resource in between.
+   */
+  readonly fence: bigint | null
   /** The entry shall live at least this much longer. A renewal never shortens and never revives. 0 only asks. */
   readonly leaseMs: number
 }

@@ -105,8 +105,11 @@ export class Keeper {
     this.#sleeps += 1
     this.#report({ type: 'sleep-noticed', byMs })
     const now = this.#runtime.clock.monotonicMs()
+    // How long it slept is the most that any clock says. Set back, the wall clock says nothing, so the uptime is asked.
+    if (!thorough) this.#lookAtClocks(true)
+    const sleptMs = Math.max(0, this.#wallLead - wallLead, this.#uptimeLead - uptimeLead)
     for (const standing of this.#kept.values()) {
-      standing.doubtful = true
+      standing.slept(sleptMs)
       standing.renewDueAt = now
       this.#schedule(standing)
     }
@@ -214,7 +217,11 @@ export class Keeper {
     const awake = this.wakefulness()
     const sentAt = clock.monotonicMs()
     const asks = batch.map(askOf)
-    const requests = batch.map(({ claim }, index) => ({ claim, leaseMs: asks[index] as number }))
+    const requests = batch.map(({ claim, fence }, index) => ({
+      claim,
+      fence,
+      leaseMs: asks[index] as number,
+    }))
     // The answer counts whenever it comes, even after the deadline: what the store promised, it promised.
     const answer = attempted(() => this.#backend.renew(requests)).then((states) => {
       const slept = this.wakefulness() !== awake

@@ -110,14 +110,14 @@ function decideStand(
   }
 }
 
-/** The expiry after a renewal, or null where there is nothing to renew: never shorter, never revived. */
+/** The expiry after a renewal, or null where there is nothing to renew: never shorter, never revived, never another place. */
 export function renewedExpiry(
-  place: { readonly expiresAt: number } | undefined,
-  leaseMs: number,
+  place: { readonly expiresAt: number; readonly fence: bigint | null } | undefined,
+  request: { readonly fence: bigint | null; readonly leaseMs: number },
   now: number,
 ): number | null {
-  if (place === undefined || !isLive(place, now)) return null
-  return Math.max(place.expiresAt, now + leaseMs)
+  if (place === undefined || place.fence !== request.fence || !isLive(place, now)) return null
+  return Math.max(place.expiresAt, now + request.leaseMs)
 }
 
 export function sameShape(a: Shape, b: Shape): boolean {

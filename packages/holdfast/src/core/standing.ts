@@ -60,6 +60,13 @@ export class Standing {
     this.abortAt = end
   }
 
+  /** The lease ran on while this machine slept, so what was counted of it was too much; and it may be over. */
+  slept(ms: number): void {
+    this.lease = { ...this.lease, sentAt: this.lease.sentAt - ms }
+    this.abortAt -= ms
+    this.doubtful = true
+  }
+
   /** When a holder must stop, whether for the lease or for its own limit. */
   get endsAt(): number {
     return Math.min(this.abortAt, this.limitAt)

@@ -145,6 +145,8 @@ export class SeededRandom implements Random {
   }
 }
 
+let nextSeed = 1
+
 /** A runtime on virtual time, for tests of code that uses locks: `createLocks(backend, options, new VirtualRuntime())`. */
 export class VirtualRuntime implements Runtime {
   readonly time: VirtualTime
@@ -163,7 +165,8 @@ export class VirtualRuntime implements Runtime {
     start: (afterMs, run) => this.time.schedule(this.time.nowMs + afterMs, run),
   }
 
-  constructor(time: VirtualTime = new VirtualTime(), seed = 1) {
+  /** Two runtimes of one seed would make the same claim ids, so each gets its own unless told otherwise. */
+  constructor(time: VirtualTime = new VirtualTime(), seed = nextSeed++) {
     this.time = time
     this.random = new SeededRandom(seed)
   }

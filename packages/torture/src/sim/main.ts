@@ -1,13 +1,137 @@
-import { runWorlds } from './run.js'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { bundleMutant } from './bundle.js'
+import { runFleet } from './fleet.js'
+import { MUTANTS, type Mutant } from './mutants.js'
+import { STEPS_PER_WORLD, type Tally } from './run.js'
 import { World } from './world.js'
 
-const t0 = Date.now()
-if (process.argv[3] === 'trace') {
-  const lines: string[] = []
-  const r = await new World(Number(process.argv[2]), (l) => lines.push(l)).run(2500)
-  console.log(lines.slice(-Number(process.argv[4] ?? 100)).join('\n'))
-  console.log(r)
-} else {
-  const r = await runWorlds(Number(process.argv[2] ?? 1), 1, Number(process.argv[3] ?? 200_000))
-  console.log(r, (Date.now() - t0) / 1000, 's', Math.round((r.steps / (Date.now() - t0)) * 1000), 'steps/s')
+const HELP = `The simulator: the real core on virtual time, with faults decided by a seed.
+
+  npm run sim -- [--steps M] [--from N] [--threads T]   run seeds N, N+1, … until M steps are done (default 2,000,000)
+  npm run sim -- --seed N [--lines L]                   replay one seed; prints the last L lines of what happened
+  npm run sim -- --mutants                              plant known faults one by one; each must be found
+  npm run sim -- --suite                                what \`npm test\` runs: 2,000,000 steps, then the mutants
+
+Exit code 1: a promise was broken, or a planted fault was not found.`
+
+const SUITE_STEPS = 2_000_000
+
+/** A mutant that survives this many steps counts as not found. */
+const MUTANT_STEPS = 1_500_000
+
+const packages = fileURLToPath(new URL('../../../', import.meta.url))
+
+const { values } = parseArgs({
+  options: {
+    help: { type: 'boolean', short: 'h' },
+    seed: { type: 'string' },
+    lines: { type: 'string' },
+    steps: { type: 'string' },
+    from: { type: 'string' },
+    threads: { type: 'string' },
+    mutants: { type: 'boolean' },
+    suite: { type: 'boolean' },
+  },
+})
+
+process.exitCode = await main()
+
+async function main(): Promise<number> {
+  if (values.help === true) {
+    console.log(HELP)
+    return 0
+  }
+  const threads = whole('threads', values.threads, Math.max(1, availableParallelism()))
+  if (values.seed !== undefined)
+    return await replay(whole('seed', values.seed, 1), whole('lines', values.lines, 60))
+  if (values.mutants === true) return await hunt(threads)
+  const steps = whole('steps', values.steps, SUITE_STEPS)
+  const clean = await sweep(whole('from', values.from, 1), steps, threads)
+  return clean && values.suite === true ? await hunt(threads) : clean ? 0 : 1
+}
+
+async function sweep(firstSeed: number, steps: number, threads: number): Promise<boolean> {
+  const began = performance.now()
+  let done = 0
+  let shown = 0
+  const onSteps = (more: number): void => {
+    done += more
+    if (done - shown < steps / 10) return
+    shown = done
+    console.log(`  ${Math.min(100, Math.round((done / steps) * 100))} %: ${count(done)} steps`)
+  }
+  console.log(`Simulating ${count(steps)} steps on ${threads} threads, from seed ${firstSeed}`)
+  const tally = await runFleet({ firstSeed, steps, threads, onSteps })
+  const seconds = (performance.now() - began) / 1_000
+  console.log(
+    `${count(tally.steps)} steps in ${count(tally.worlds)} worlds: ${count(tally.grants)} grants, ` +
+      `${count(tally.losses)} losses, ${count(tally.faults)} faults, in ${seconds.toFixed(1)} s`,
+  )
+  report(tally)
+  return tally.failure === null
+}
+
+function report({ failure }: Tally): void {
+  if (failure === null) console.log('No violation.')
+  else console.log(`VIOLATION ${failure.message}\nReplay it with: npm run sim -- --seed ${failure.seed}`)
+}
+
+async function replay(seed: number, lines: number): Promise<number> {
+  const trace: string[] = []
+  const result = await new World(seed, (line) => trace.push(line)).run(STEPS_PER_WORLD)
+  console.log(trace.slice(-lines).join('\n'))
+  console.log(`Seed ${seed}: ${result.steps} steps, ${result.grants} grants, ${result.faults} faults`)
+  console.log(result.violation === null ? 'No violation.' : `VIOLATION ${result.violation.message}`)
+  return result.violation === null ? 0 : 1
+}
+
+/** Plants each fault in turn. The table shows where each fell, and what it was caught as. */
+async function hunt(threads: number): Promise<number> {
+  console.log(`\nMutants: ${MUTANTS.length} planted faults, each of which must be found`)
+  const width = Math.max(...MUTANTS.map(({ name }) => name.length))
+  console.log(
+    `  ${'planted fault'.padEnd(width)}  ${'caught as'.padEnd(20)}  ${'seed'.padStart(6)}  ${'step'.padStart(9)}`,
+  )
+  let survivors = 0
+  for (const mutant of MUTANTS) {
+    const { failure } = await run(mutant, threads)
+    if (failure === null) survivors += 1
+    const [kind, seed, step] =
+      failure === null ? ['NOT CAUGHT', '', ''] : [failure.kind, failure.seed, failure.atStep]
+    const cells = [
+      mutant.name.padEnd(width),
+      kind.padEnd(20),
+      String(seed).padStart(6),
+      count(step).padStart(9),
+    ]
+    console.log(`  ${cells.join('  ')}`)
+  }
+  console.log(survivors === 0 ? 'Every mutant was caught.' : `${survivors} mutants were NOT caught.`)
+  return survivors === 0 ? 0 : 1
+}
+
+async function run(mutant: Mutant, threads: number): Promise<Tally> {
+  // Below the packages, so that what the build leaves external is found.
+  const folder = mkdtempSync(join(packages, 'torture', 'dist', 'mutant-'))
+  try {
+    const module = await bundleMutant(packages, mutant, folder)
+    return await runFleet({ module, firstSeed: 1, steps: MUTANT_STEPS, threads })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+function whole(name: string, text: string | undefined, fallback: number): number {
+  if (text === undefined) return fallback
+  const value = Number(text)
+  if (Number.isSafeInteger(value) && value > 0) return value
+  throw new RangeError(`Expected --${name} to be a whole number above 0, got ${JSON.stringify(text)}.`)
+}
+
+function count(value: number | string): string {
+  return typeof value === 'number' ? value.toLocaleString('en-US') : value
 }

@@ -21,6 +21,13 @@ const CALM_STEPS_MAX = 400_000
 /** A release that failed is repeated every two seconds at most; after that, what was given up must be gone. */
 const CLEAN_UP_MS = 2_500
 
+type FaultKind = 'stop' | 'sleep' | 'clock' | 'restart' | 'crash' | 'break'
+
+const FAULT_KINDS: readonly FaultKind[] = ['stop', 'stop', 'sleep', 'clock', 'restart', 'crash', 'break']
+
+/** The faults that tell stale knowledge from fresh; they are rare enough together to deserve worlds of their own. */
+const STANDSTILLS: readonly FaultKind[] = ['stop', 'sleep']
+
 /** One simulated world: processes, a store, a network and faults, all of it decided by the seed. */
 export class World {
   readonly #time = new VirtualTime()
@@ -33,6 +40,7 @@ export class World {
   readonly #seed: number
   readonly #tasksPerProcess: number
   readonly #faultEveryMs: number
+  readonly #faultKinds: readonly FaultKind[]
   #born = 0
   #running = 0
   #stormy = true
@@ -54,6 +62,7 @@ export class World {
     this.#store.weather = chooseWeather(random, ttlMs)
     this.#tasksPerProcess = random.whole(1, 3)
     this.#faultEveryMs = random.pick([ttlMs / 2, ttlMs * 2, ttlMs * 10, Number.POSITIVE_INFINITY])
+    this.#faultKinds = random.chance(0.3) ? STANDSTILLS : FAULT_KINDS
   }
 
   /** Runs the storm for about `steps` steps and then the calm. Never throws: what went wrong is in the result. */
@@ -136,24 +145,23 @@ export class World {
     const process = random.pick(this.#processes.filter(({ alive }) => alive))
     const { ttlMs } = this.#manners
     const forMs = random.chance(0.3) ? random.between(ttlMs, ttlMs * 4) : random.between(0, ttlMs)
-    switch (random.whole(0, 6)) {
-      case 0:
-      case 1:
+    switch (random.pick(this.#faultKinds)) {
+      case 'stop':
         this.#halt(process, forMs, false)
         return `${process.name} stands still for ${forMs} ms`
-      case 2:
+      case 'sleep':
         this.#halt(process, forMs, true)
         return `the machine of ${process.name} sleeps for ${forMs} ms`
-      case 3:
+      case 'clock':
         process.stepWallClock(random.between(-3_600_000, 3_600_000))
         return `the wall clock of ${process.name} is set`
-      case 4:
+      case 'restart':
         this.#store.restart(forMs)
         return `the store is away for ${forMs} ms`
-      case 5:
+      case 'crash':
         this.#crash(process)
         return `${process.name} crashes`
-      default: {
+      case 'break': {
         const resource = random.pick(['a', 'b', 'rw', 'sem'])
         this.#break(resource)
         return `an operator breaks ${resource}`
@@ -252,9 +260,9 @@ export class World {
   }
 
   async #passTime(untilMs: number): Promise<void> {
-    while (this.#time.nowMs < untilMs && (await this.#step())) {
-      // Events run in order of time, so this ends with the first one past the mark.
-    }
+    // Time passes only with events, so the mark is one.
+    this.#time.schedule(untilMs, () => {})
+    while (this.#time.nowMs < untilMs) await this.#step()
   }
 }
 

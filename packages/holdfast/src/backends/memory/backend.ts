@@ -80,14 +80,11 @@ export class MemoryStore {
       : { kind: 'waiting', fence, leaseMs, ahead, retryAfterMs, holder }
   }
 
-  renew({ claim, leaseMs }: RenewRequest): Renewal {
-    const now = this.#clock.nowMs()
+  renew(request: RenewRequest): Renewal {
+    const { claim } = request
     const line = this.#lines.get(claim.resource) ?? []
-    const expiresAt = renewedExpiry(
-      line.find(({ id }) => id === claim.id),
-      leaseMs,
-      now,
-    )
+    const place = line.find(({ id }) => id === claim.id)
+    const expiresAt = renewedExpiry(place, request, this.#clock.nowMs())
     if (expiresAt === null) return 'lost'
     this.#replace(claim.resource, line, claim.id, (entry) => ({ ...entry, expiresAt }))
     return 'renewed'

@@ -1,0 +1,147 @@
+import { describe, expect, it } from 'vitest'
+import { MemoryStore, memoryBackend } from '../../src/backends/memory/backend.js'
+import { createLocks } from '../../src/client/client.js'
+import type { Backend } from '../../src/core/backend.js'
+import { LockLostError, OutcomeUnknownError } from '../../src/core/errors.js'
+import type { Timers } from '../../src/core/runtime.js'
+import { VirtualRuntime, VirtualTime } from '../../src/testing/virtual-time.js'
+
+/** A machine whose monotonic clock, and with it its timers, stand still while it sleeps. The store's clock does not. */
+class Laptop extends VirtualRuntime {
+  readonly #world: VirtualTime
+  #sleptMs = 0
+  #asleepSince: number | null = null
+
+  constructor(world: VirtualTime) {
+    super(world)
+    this.#world = world
+  }
+
+  override readonly clock = {
+    monotonicMs: () => (this.#asleepSince ?? this.#world.nowMs) - this.#sleptMs,
+    wallMs: () => this.#world.nowMs + this.wallStepMs,
+    uptimeMs: () => this.#world.nowMs,
+  }
+
+  override readonly timers: Timers = {
+    start: (afterMs, run) => {
+      const dueAt = this.clock.monotonicMs() + afterMs
+      const fire = (): void => {
+        const leftMs = dueAt - this.clock.monotonicMs()
+        if (leftMs > 0) timer = this.#world.schedule(this.#world.nowMs + leftMs, fire)
+        else run()
+      }
+      let timer = this.#world.schedule(this.#world.nowMs + afterMs, fire)
+      return { cancel: () => timer.cancel() }
+    },
+  }
+
+  async sleep(ms: number): Promise<void> {
+    this.#asleepSince = this.#world.nowMs
+    await this.#world.advance(ms)
+    this.#asleepSince = null
+    this.#sleptMs += ms
+  }
+}
+
+function worldWithStore(): { time: VirtualTime; store: MemoryStore } {
+  const time = new VirtualTime()
+  return { time, store: new MemoryStore({ nowMs: () => time.nowMs }) }
+}
+
+describe('a machine that slept', () => {
+  it('doubts its holds until the store has confirmed them', async () => {
+    const { time, store } = worldWithStore()
+    const laptop = new Laptop(time)
+    const locks = await createLocks(memoryBackend(store), { ttlMs: 10_000 }, laptop)
+    const hold = await locks.mutex('a').acquire()
+    await laptop.sleep(100)
+    expect(() => hold.assertHeld()).toThrow(OutcomeUnknownError)
+    expect(hold.isHeld).toBe(false)
+    await time.advance(100)
+    hold.assertHeld()
+    await hold.release()
+    await locks.close()
+  })
+
+  it('also when its wall clock was set back meanwhile', async () => {
+    const { time, store } = worldWithStore()
+    const laptop = new Laptop(time)
+    const locks = await createLocks(memoryBackend(store), { ttlMs: 10_000 }, laptop)
+    const hold = await locks.mutex('a').acquire()
+    await laptop.sleep(100)
+    laptop.wallStepMs = -3_600_000
+    expect(() => hold.assertHeld()).toThrow(OutcomeUnknownError)
+    await locks.close()
+  })
+
+  it('loses a fixed lease that ran out while it slept, although its own clock says otherwise', async () => {
+    const { time, store } = worldWithStore()
+    const laptop = new Laptop(time)
+    const locks = await createLocks(memoryBackend(store), {}, laptop)
+    const other = await createLocks(memoryBackend(store), {}, new VirtualRuntime(time))
+    const hold = await locks.mutex('a').acquire({ ttlMs: 5_000, renew: false })
+    await laptop.sleep(3_000)
+    // The store confirms that it is still there, but no clock of this machine knows for how long.
+    await time.advance(1_000)
+    expect(hold.remainingMs).toBeLessThan(1_000)
+    await time.advance(1_500)
+    const next = await other.mutex('a').acquire({ waitMs: 1_000 })
+    expect(() => hold.assertHeld()).toThrow(LockLostError)
+    await next.release()
+    await locks.close()
+    await other.close()
+  })
+
+  it('does not use a grant whose answer slept in a buffer', async () => {
+    const { time, store } = worldWithStore()
+    const laptop = new Laptop(time)
+    const inner = memoryBackend(store)
+    let late: (() => void) | null = null
+    const delaying: Backend = {
+      ...methodsOf(inner),
+      attempt: async (claim, patience) => {
+        const verdict = await inner.attempt(claim, patience)
+        if (late !== null) return verdict
+        await new Promise<void>((resolve) => {
+          late = resolve
+        })
+        return verdict
+      },
+    }
+    const locks = await createLocks(delaying, { ttlMs: 5_000, requestMs: 60_000 }, laptop)
+    const other = await createLocks(memoryBackend(store), { ttlMs: 60_000 }, new VirtualRuntime(time))
+    const pending = locks.mutex('a').acquire()
+    await time.advance(1)
+    // The lease ends while the machine sleeps, and somebody else gets the lock.
+    await laptop.sleep(6_000)
+    const next = await other.mutex('a').acquire()
+    ;(late as (() => void) | null)?.()
+    let held = false
+    void pending.then(() => {
+      held = true
+    })
+    await time.advance(100)
+    expect(held).toBe(false)
+    await next.release()
+    await time.advance(3_000)
+    expect((await pending).fence).toBeGreaterThan(next.fence)
+    await locks.close()
+    await other.close()
+  })
+})
+
+function methodsOf(backend: Backend): Backend {
+  return {
+    name: backend.name,
+    guarantees: backend.guarantees,
+    open: (sink) => backend.open(sink),
+    attempt: (claim, patience) => backend.attempt(claim, patience),
+    renew: (requests) => backend.renew(requests),
+    release: (claim) => backend.release(claim),
+    inspect: (resource) => backend.inspect(resource),
+    list: (prefix) => backend.list(prefix),
+    evict: (resource, ref) => backend.evict(resource, ref),
+    close: () => backend.close(),
+  }
+}
