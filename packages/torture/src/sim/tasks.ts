@@ -20,6 +20,9 @@ export interface Manners {
   readonly ttlMs: number
   readonly holdMs: number
   readonly idleMs: number
+  /** How often a lease is fixed, and how often work takes longer than a lease. */
+  readonly fixedLease: number
+  readonly longWork: number
 }
 
 /** The reason of every abort that a task itself asks for. */
@@ -167,7 +170,7 @@ export class Task {
   async #take({ lock, resource, permits }: Wanted): Promise<Hold | null> {
     const random = this.#random
     const waitMs = random.chance(0.15) ? null : random.whole(0, this.#manners.ttlMs * 3)
-    const renew = !random.chance(0.15)
+    const renew = !random.chance(this.#manners.fixedLease)
     const changing = random.chance(0.1) ? new AbortController() : null
     if (changing !== null)
       void this.#process.sleep(random.between(0, 200)).then(() => changing.abort(CHANGED_MIND))
@@ -201,7 +204,7 @@ export class Task {
   async #work(belief: Belief, hold: Hold): Promise<void> {
     const random = this.#random
     const parts = random.whole(1, 3)
-    const long = random.chance(0.2)
+    const long = random.chance(this.#manners.longWork)
     for (let part = 0; part < parts; part++) {
       await this.#process.sleep(random.between(0, long ? this.#manners.ttlMs * 2 : this.#manners.holdMs))
       if (random.chance(0.1))

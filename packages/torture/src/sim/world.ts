@@ -57,12 +57,23 @@ export class World {
     const random = new SeededRandom(seed * 2_654_435_761)
     this.#random = random
     const ttlMs = random.pick([100, 300, 1_000, 3_000])
-    this.#manners = { ttlMs, holdMs: random.pick([2, 20, ttlMs / 4]), idleMs: random.pick([1, 50, ttlMs]) }
+    const standstills = random.chance(0.4)
+    this.#faultKinds = standstills ? STANDSTILLS : FAULT_KINDS
+    this.#manners = {
+      ttlMs,
+      holdMs: random.pick([2, 20, ttlMs / 4]),
+      idleMs: random.pick([1, 50, ttlMs]),
+      fixedLease: standstills ? 0.5 : 0.15,
+      longWork: standstills ? 0.5 : 0.2,
+    }
     this.#store = new SimStore(this.#time, random, random.chance(0.6), this.#trace)
-    this.#store.weather = chooseWeather(random, ttlMs)
+    const weather = chooseWeather(random, ttlMs)
+    this.#store.weather =
+      standstills && random.chance(0.7) ? { ...weather, slow: 0.2, slowMs: ttlMs * 2 } : weather
     this.#tasksPerProcess = random.whole(1, 3)
-    this.#faultEveryMs = random.pick([ttlMs / 2, ttlMs * 2, ttlMs * 10, Number.POSITIVE_INFINITY])
-    this.#faultKinds = random.chance(0.3) ? STANDSTILLS : FAULT_KINDS
+    this.#faultEveryMs = standstills
+      ? random.pick([ttlMs / 2, ttlMs * 2])
+      : random.pick([ttlMs / 2, ttlMs * 2, ttlMs * 10, Number.POSITIVE_INFINITY])
   }
 
   /** Runs the storm for about `steps` steps and then the calm. Never throws: what went wrong is in the result. */
@@ -144,7 +155,10 @@ export class World {
     const random = this.#random
     const process = random.pick(this.#processes.filter(({ alive }) => alive))
     const { ttlMs } = this.#manners
-    const forMs = random.chance(0.3) ? random.between(ttlMs, ttlMs * 4) : random.between(0, ttlMs)
+    const long = random.chance(this.#faultKinds === STANDSTILLS ? 0.7 : 0.3)
+    const forMs = long
+      ? random.between(ttlMs, ttlMs * (this.#faultKinds === STANDSTILLS ? 1.5 : 4))
+      : random.between(0, ttlMs)
     switch (random.pick(this.#faultKinds)) {
       case 'stop':
         this.#halt(process, forMs, false)
