@@ -159,7 +159,7 @@ export class Desk {
   async #takeBack(hold: StoreHold): Promise<void> {
     // The holder is told to stop before the store lets anyone else in.
     if (hold.lose('closed')) this.#report({ type: 'lost', resource: hold.resource, reason: 'closed' })
-    await this.#releaser.release(hold.standing)
+    await this.#line(hold.resource, hold.shape).takeBack(hold)
   }
 
   #drain(drainMs: number): Promise<void> {

@@ -57,7 +57,8 @@ export interface HoldKeeping {
 
 /** A hold that stands on a claim at the store. */
 export class StoreHold implements Hold {
-  readonly standing: Standing
+  /** Private, because it knows the claim's id, and whatever is public gets printed sooner or later. */
+  readonly #standing: Standing
   readonly acquiredAt: number
   readonly minHoldMs: number
   readonly #keeping: HoldKeeping
@@ -68,10 +69,14 @@ export class StoreHold implements Hold {
 
   constructor(keeping: HoldKeeping, standing: Standing, acquiredAt: number, minHoldMs: number) {
     this.#keeping = keeping
-    this.standing = standing
+    this.#standing = standing
     this.acquiredAt = acquiredAt
     this.minHoldMs = minHoldMs
     this.#handOvers = standing.handOvers
+  }
+
+  get standing(): Standing {
+    return this.#standing
   }
 
   get resource(): string {

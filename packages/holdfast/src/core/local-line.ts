@@ -46,7 +46,6 @@ export class LocalLine {
   #heldWeight = 0
   #seek: Seek | null = null
   #releasing = 0
-  #lastHolder: HolderNote | null = null
 
   constructor(context: LocalLineContext, resource: string, shape: Shape, onQuiet: (line: LocalLine) => void) {
     this.#context = context
@@ -86,6 +85,15 @@ export class LocalLine {
     this.#waiters.failAll(error)
     for (const seek of this.#tries) seek.cancel()
     this.#serve()
+  }
+
+  /** Ends a hold that the client's closing takes away. Its minimum still stands: then the lease is left to do it. */
+  async takeBack(hold: StoreHold): Promise<void> {
+    const { keeper, releaser } = this.#context
+    const lingerMs = this.#lingerMs(hold)
+    if (lingerMs > 0) await this.#linger(hold, lingerMs)
+    else await releaser.release(hold.standing)
+    void keeper.drop(hold.standing)
   }
 
   /** Puts a new, lighter hold on a claim that goes on. It counts as lighter before the store has even heard of it. */
@@ -142,7 +150,6 @@ export class LocalLine {
 
   #found(seek: Seek, result: SeekResult): void {
     this.#context.seeks.delete(seek)
-    this.#lastHolder = seek.holder
     const wanted = this.#seek === seek
     if (wanted) this.#seek = null
     const first = this.#waiters.first()
@@ -167,7 +174,6 @@ export class LocalLine {
     if (seek === null) return
     this.#seek = null
     this.#context.seeks.delete(seek)
-    this.#lastHolder = seek.holder
     seek.cancel()
   }
 
@@ -175,8 +181,7 @@ export class LocalLine {
     const since = this.#now()
     const { signal } = wish.settings
     if (this.#waiters.size > 0 || this.#heldWeight + wish.weight > this.shape.limit) {
-      const holder = this.#heldWeight > 0 ? { owner: this.#context.owner, note: null } : this.#lastHolder
-      return { refused: true, waitedMs: 0, holder, trouble: null }
+      return { refused: true, waitedMs: 0, holder: this.#holder(), trouble: null }
     }
     const seek = this.#newSeek(wish, 0)
     this.#tries.add(seek)
@@ -198,8 +203,13 @@ export class LocalLine {
 
   #refusal(waiter: Waiter): Refusal {
     const waitedMs = this.#now() - waiter.since
-    const holder = this.#seek?.holder ?? this.#lastHolder
-    return { refused: true, waitedMs, holder, trouble: this.#seek?.trouble ?? null }
+    return { refused: true, waitedMs, holder: this.#holder(), trouble: this.#seek?.trouble ?? null }
+  }
+
+  /** Whom to name to a caller who did not get it: one of our own, or whom the store last named to the present seek. */
+  #holder(): HolderNote | null {
+    for (const { claim } of this.#held.keys()) return { owner: claim.owner, note: claim.note }
+    return this.#seek?.holder ?? null
   }
 
   #give(waiter: Waiter, standing: Standing): void {
@@ -244,7 +254,7 @@ export class LocalLine {
   #giveBack(hold: StoreHold): Promise<ReleaseOutcome> {
     const { standing } = hold
     if (this.#held.get(standing) !== hold) return this.#release(standing)
-    const lingerMs = hold.acquiredAt + hold.minHoldMs - this.#now()
+    const lingerMs = this.#lingerMs(hold)
     if (lingerMs > 0) return this.#linger(hold, lingerMs)
     const first = this.#waiters.first()
     if (first !== null && this.#mayHandOver(standing, first.wish)) {
@@ -254,6 +264,10 @@ export class LocalLine {
       return RELEASED
     }
     return this.#release(standing)
+  }
+
+  #lingerMs(hold: StoreHold): number {
+    return Math.ceil(hold.acquiredAt + hold.minHoldMs - this.#now())
   }
 
   #mayHandOver(standing: Standing, wish: Wish): boolean {
@@ -289,10 +303,10 @@ export class LocalLine {
     const { standing } = hold
     const { keeper, runtime } = this.#context
     standing.limitAt = Number.POSITIVE_INFINITY
-    runtime.timers.start(Math.ceil(lingerMs), () => void this.#giveBack(hold), false)
+    runtime.timers.start(lingerMs, () => void this.#giveBack(hold), false)
     queueMicrotask(() => this.#serve())
     try {
-      await keeper.confirm(standing, Math.ceil(lingerMs))
+      await keeper.confirm(standing, lingerMs)
       return 'released'
     } catch {
       // The renewals go on, so the claim stays for its minimum unless the store stays silent.
