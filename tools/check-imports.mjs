@@ -19,7 +19,7 @@ const mayImport = {
   client: (target) => target === 'core' || target === 'primitives',
   connect: (target) => target !== 'testing',
   fencing: (target) => target === 'core',
-  testing: (target) => ['core', 'client', 'primitives', 'backends/memory'].includes(target),
+  testing: (target) => ['core', 'client', 'primitives', 'fencing', 'backends/memory'].includes(target),
   entry: () => true,
 }
 

@@ -147,7 +147,7 @@ export class Desk {
   async #close(drainMs: number): Promise<void> {
     // `isClosed` must be true before anything below runs.
     await Promise.resolve()
-    for (const line of [...this.#lines.values()]) line.close()
+    for (const line of this.#lines.values()) line.close()
     if (drainMs > 0 && this.#workingHolds().length > 0) await this.#drain(drainMs)
     const left = this.#workingHolds()
     await Promise.all(left.map((hold) => this.#takeBack(hold)))

@@ -149,7 +149,8 @@ export class StoreHold implements Hold {
     if (this.#released !== null) throw new NotHeldError(this.#context())
     if (this.#lost !== null) throw this.#lost
     await this.#keeping.extend(this, leaseMs)
-    if (this.#lost !== null) throw this.#lost
+    const lost = this.lostError
+    if (lost !== null) throw lost
   }
 
   release(): Promise<ReleaseOutcome> {

@@ -5,7 +5,7 @@ export const NAME_BYTES_MAX = 512
 export const NOTE_BYTES_MAX = 1_024
 
 /** C0, DEL and C1: they break protocols, logs and terminals, and nobody types them on purpose. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what is looked for.
+// oxlint-disable-next-line no-control-regex -- control characters are exactly what is looked for
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/
 
 /** Accepts 1 to 512 UTF-8 bytes of well-formed text without control characters; throws otherwise. */

@@ -92,6 +92,6 @@ export class Waiters {
   }
 
   failAll(error: unknown): void {
-    for (const waiter of [...this.#entries]) if (this.take(waiter)) waiter.fail(error)
+    for (const waiter of this.#entries) if (this.take(waiter)) waiter.fail(error)
   }
 }

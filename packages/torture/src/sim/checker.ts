@@ -155,8 +155,8 @@ export class Checker {
   }
 
   processDies(process: SimProcess): void {
-    for (const belief of [...this.#all()]) if (belief.process === process) this.end(belief)
-    for (const wait of [...this.#waits]) if (wait.process === process) this.#waits.delete(wait)
+    for (const belief of this.#all()) if (belief.process === process) this.end(belief)
+    for (const wait of this.#waits) if (wait.process === process) this.#waits.delete(wait)
   }
 
   /**

@@ -62,8 +62,9 @@ export class Task {
   }
 
   async #round(): Promise<void> {
-    if (this.#random.chance(0.08)) await this.#several()
-    else if (this.#random.chance(0.08)) await this.#reenter()
+    const draw = this.#random.fraction()
+    if (draw < 0.08) await this.#several()
+    else if (draw < 0.16) await this.#reenter()
     else await this.#one()
   }
 

@@ -46,7 +46,7 @@ export class World {
   #stormy = true
   #faults = 0
   #steps = 0
-  #failure: unknown = null
+  #failure: Error | null = null
 
   /** `onTrace` hears of everything that happens, with its time. */
   constructor(seed: number, onTrace?: (line: string) => void) {
@@ -134,7 +134,7 @@ export class World {
           this.#running -= 1
         },
         (error: unknown) => {
-          this.#failure ??= error
+          this.#failure ??= asError(error)
         },
       )
   }
@@ -198,7 +198,7 @@ export class World {
     this.#processes.splice(this.#processes.indexOf(process), 1)
     // A task of a dead process never comes back to say that it ended.
     this.#spawn().catch((error: unknown) => {
-      this.#failure ??= error
+      this.#failure ??= asError(error)
     })
   }
 
@@ -258,7 +258,7 @@ export class World {
         closed = true
       },
       (error: unknown) => {
-        this.#failure ??= error
+        this.#failure ??= asError(error)
       },
     )
     await settle()
@@ -293,4 +293,8 @@ function chooseWeather(random: SeededRandom, ttlMs: number): Weather {
     duplicate: rate(),
     lostPush: rate(),
   }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
 }
