@@ -156,7 +156,8 @@ export class Seek {
         return this.#waiting(verdict)
       case 'refused':
         this.holder = verdict.holder
-        return { kind: 'refused' }
+        // A store without a line refuses those who wait, too; they ask again after a while.
+        return this.#patience.waitMs === 0 ? { kind: 'refused' } : null
       case 'mismatched': {
         const context = { resource: this.claim.resource, backend: this.#machinery.backend.name }
         throw new ShapeConflictError(this.claim.shape, verdict.shape, context)
@@ -232,7 +233,7 @@ export class Seek {
       waiting: backend.guarantees.waiting,
       ahead: this.#ahead,
       waitedMs: runtime.clock.monotonicMs() - this.#placeSince,
-      retryAfterMs: verdict.kind === 'waiting' ? verdict.retryAfterMs : null,
+      retryAfterMs: verdict.kind === 'waiting' || verdict.kind === 'refused' ? verdict.retryAfterMs : null,
       leaseMs: this.#patience.leaseMs,
       fraction,
     })

@@ -148,8 +148,9 @@ export class Desk {
     // `isClosed` must be true before anything below runs.
     await Promise.resolve()
     for (const line of this.#lines.values()) line.close()
-    if (drainMs > 0 && this.#workingHolds().length > 0) await this.#drain(drainMs)
-    const left = this.#workingHolds()
+    if (drainMs > 0 && this.#holds().length > 0) await this.#drain(drainMs)
+    // Holds that only linger for their minimum are left to their lease; the others are taken back.
+    const left = this.#holds().filter((hold) => !hold.isReleased)
     await Promise.all(left.map((hold) => this.#takeBack(hold)))
     await this.#releaser.stop()
     this.#keeper.stop()
@@ -166,7 +167,7 @@ export class Desk {
     return new Promise((resolve) => {
       let timer: Timer | null = null
       this.#drained = () => {
-        if (this.#workingHolds().length > 0) return
+        if (this.#holds().length > 0) return
         timer?.cancel()
         this.#drained = null
         resolve()
@@ -175,9 +176,8 @@ export class Desk {
     })
   }
 
-  /** Holds that somebody works under; those that only linger for their minimum are left to their lease. */
-  #workingHolds(): StoreHold[] {
-    return [...this.#lines.values()].flatMap((line) => [...line.holds].filter((hold) => !hold.isReleased))
+  #holds(): StoreHold[] {
+    return [...this.#lines.values()].flatMap((line) => [...line.holds])
   }
 
   #line(resource: string, shape: Shape): LocalLine {

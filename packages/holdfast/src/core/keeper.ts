@@ -38,6 +38,8 @@ export class Keeper {
   #flushing: Timer | null = null
   #wallLead = 0
   #uptimeLead = 0
+  /** Whether the uptime was read since something is kept; a sleep before that is in it, too. */
+  #uptimeIsFresh = false
   #sleeps = 0
 
   constructor(backend: Backend, runtime: Runtime, settings: ClientSettings, report: Report) {
@@ -46,11 +48,17 @@ export class Keeper {
     this.#settings = settings
     this.#report = report
     this.#wheel = new Wheel<Standing>(runtime, (due) => this.#turn(due))
+    this.#lookAtClocks(true)
   }
 
   /** Begins to keep a claim, or takes note that its state or lease changed. */
   keep(standing: Standing): void {
-    if (this.#kept.size === 0) this.#lookAtClocks(true)
+    if (this.#kept.size === 0) {
+      // Whatever the clocks did while nothing was kept is of no concern. Asking for the uptime takes long, so that is
+      // left to the first turn of the wheel.
+      this.#lookAtClocks(false)
+      this.#uptimeIsFresh = false
+    }
     this.#kept.set(standing.claim.id, standing)
     standing.renewDueAt = this.#nextRenewal(standing)
     this.#schedule(standing)
@@ -95,12 +103,11 @@ export class Keeper {
   noticeSleep(thorough = false): void {
     const wallLead = this.#wallLead
     const uptimeLead = this.#uptimeLead
+    const wasFresh = this.#uptimeIsFresh
     this.#lookAtClocks(thorough)
+    const uptimeGain = wasFresh ? this.#uptimeLead - uptimeLead : 0
     // A wall clock set back could hide a sleep, so a step in either direction is a reason to ask.
-    const byMs = Math.max(
-      Math.abs(this.#wallLead - wallLead),
-      this.#uptimeLead - uptimeLead - UPTIME_GRAIN_MS,
-    )
+    const byMs = Math.max(Math.abs(this.#wallLead - wallLead), uptimeGain - UPTIME_GRAIN_MS)
     if (byMs <= SLEEP_SLACK_MS) return
     this.#sleeps += 1
     this.#report({ type: 'sleep-noticed', byMs })
@@ -135,7 +142,9 @@ export class Keeper {
   #lookAtClocks(thorough: boolean): void {
     const { clock } = this.#runtime
     this.#wallLead = this.#lead(() => clock.wallMs(), this.#wallLead)
-    if (thorough) this.#uptimeLead = this.#lead(() => clock.uptimeMs(), this.#uptimeLead)
+    if (!thorough) return
+    this.#uptimeLead = this.#lead(() => clock.uptimeMs(), this.#uptimeLead)
+    this.#uptimeIsFresh = true
   }
 
   /** How far another clock is ahead. A reading that was interrupted half-way would look like a step, so it is repeated. */

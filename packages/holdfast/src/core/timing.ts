@@ -66,7 +66,7 @@ export function pollMs(inputs: PollInputs): number {
   const behind = Math.max(1, inputs.ahead)
   const pace =
     inputs.waiting === 'poll'
-      ? Math.min(Math.max(2, inputs.waitedMs / 20), 50) * Math.min(behind, 10)
+      ? Math.min(Math.max(1, inputs.waitedMs / 20), 50) * Math.min(behind, 10)
       : Math.min(1_000, inputs.leaseMs / 2)
   const asked = pace * jitter
   return inputs.retryAfterMs === null ? asked : Math.min(asked, Math.max(1, inputs.retryAfterMs + 1))

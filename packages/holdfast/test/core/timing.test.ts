@@ -24,8 +24,8 @@ describe('the timing contract', () => {
 
   it('polls often at the front and rarely behind, and never past the end of the lease ahead', () => {
     const base = { waiting: 'poll', waitedMs: 0, retryAfterMs: null, leaseMs: 5_000, fraction: 0.5 } as const
-    expect(pollMs({ ...base, ahead: 1 })).toBe(2)
-    expect(pollMs({ ...base, ahead: 7 })).toBe(14)
+    expect(pollMs({ ...base, ahead: 1 })).toBe(1)
+    expect(pollMs({ ...base, ahead: 7 })).toBe(7)
     expect(pollMs({ ...base, ahead: 1, waitedMs: 60_000 })).toBe(50)
     expect(pollMs({ ...base, ahead: 9, waitedMs: 60_000, retryAfterMs: 30 })).toBe(31)
     expect(pollMs({ ...base, ahead: 1, waiting: 'push' })).toBe(1_000)

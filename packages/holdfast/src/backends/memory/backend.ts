@@ -36,11 +36,14 @@ interface Entry extends Place {
   readonly told: boolean
 }
 
+const SWEEP_EVERY_JOINS = 1_024
+
 /** The lines themselves. Backends that share a store see each other's locks. */
 export class MemoryStore {
   readonly #lines = new Map<string, Entry[]>()
   readonly #clock: StoreClock
   #lastFence = 0n
+  #joins = 0
 
   constructor(clock: StoreClock = processClock) {
     this.#clock = clock
@@ -59,6 +62,7 @@ export class MemoryStore {
     const expiresAt = now + leaseMs
     let fence: bigint | null
     if (decision.kind === 'join') {
+      this.#sweepNowAndThen(now)
       this.#lastFence += 1n
       fence = this.#lastFence
       const { id, shape, weight, owner, note } = claim
@@ -111,6 +115,15 @@ export class MemoryStore {
     const line = this.#lines.get(resource)
     if (line === undefined) return []
     return line.every((entry) => isLive(entry, now)) ? line : line.filter((entry) => isLive(entry, now))
+  }
+
+  /** Lines whose claims all expired go unseen until their name comes up again, which it may never do. */
+  #sweepNowAndThen(now: number): void {
+    this.#joins += 1
+    if (this.#joins % SWEEP_EVERY_JOINS !== 0) return
+    for (const [resource, line] of this.#lines) {
+      if (!line.some((entry) => isLive(entry, now))) this.#lines.delete(resource)
+    }
   }
 
   #remove(resource: string, isMeant: (entry: Entry) => boolean): boolean {

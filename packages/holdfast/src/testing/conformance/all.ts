@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { performance } from 'node:perf_hooks'
+import { AcquireTimeoutError, InvalidInputError, LockLostError } from '../../core/errors.js'
+import { stagger } from './crowd.js'
+import { needsFences, needsWeights, type Theme } from './theme.js'
+import { asError, later, PATIENCE_MS, rejectionOf, sleep, until } from './waiting.js'
+
+export const all: Theme = {
+  name: 'all',
+  cases: [
+    {
+      title: 'all of them are held, in order of name, and all are free afterwards',
+      async run(bench) {
+        const [a, b] = await bench.pair()
+        await a.all(['c', 'a', 'b']).run(async (set) => {
+          assert.deepEqual(
+            set.holds.map(({ resource }) => resource),
+            ['a', 'b', 'c'],
+          )
+          set.assertHeld()
+          for (const name of ['a', 'b', 'c']) assert.equal(await b.mutex(name).tryAcquire(), null)
+        })
+        for (const name of ['a', 'b', 'c']) await bench.isFree((locks) => locks.mutex(name))
+      },
+    },
+    {
+      title: 'each has its fence',
+      needs: [needsFences],
+      async run(bench) {
+        const locks = await bench.connect()
+        await using set = await locks.all(['y', 'x']).acquire()
+        assert.deepEqual([...set.fences.keys()], ['x', 'y'])
+        for (const hold of set.holds) assert.equal(set.fences.get(hold.resource), hold.fence)
+      },
+    },
+    {
+      title: 'opposite orders do not block each other',
+      async run(bench) {
+        const [a, b] = await bench.pair()
+        const options = { waitMs: 3 * PATIENCE_MS }
+        let inside = 0
+        const section = async (): Promise<void> => {
+          inside += 1
+          assert.equal(inside, 1)
+          await stagger(inside)
+          inside -= 1
+        }
+        const work = async (locks: typeof a, names: readonly string[]): Promise<void> => {
+          for (let round = 0; round < 8; round += 1) await locks.all(names).run(section, options)
+        }
+        await Promise.all([work(a, ['one', 'two']), work(b, ['two', 'one']), work(a, ['two', 'one'])])
+      },
+    },
+    {
+      title: 'when one is not to be had, none is kept and nothing is left',
+      async run(bench) {
+        const [a, b] = await bench.pair()
+        await using busy = await a.mutex('m').acquire()
+        asError(AcquireTimeoutError, await rejectionOf(b.all(['a', 'm', 'z']).acquire({ waitMs: 100 })))
+        assert.equal(await b.all(['a', 'm', 'z']).tryAcquire(), null)
+        for (const name of ['a', 'z']) assert.equal((await a.inspect(name)).shape, null)
+        assert.deepEqual((await a.inspect('m')).waiters, [])
+        busy.assertHeld()
+      },
+    },
+    {
+      title: 'an abort gives back those that were taken already',
+      async run(bench) {
+        const [a, b] = await bench.pair()
+        await using busy = await a.mutex('m').acquire()
+        const controller = new AbortController()
+        const taking = later(b.all(['a', 'm']).acquire({ signal: controller.signal }))
+        await bench.waiting(a, 'm', 1)
+        const reason = new Error('enough')
+        controller.abort(reason)
+        assert.equal(await rejectionOf(taking), reason)
+        await bench.isFree((locks) => locks.mutex('a'))
+        busy.assertHeld()
+      },
+    },
+    {
+      title: 'there is one deadline for the lot',
+      async run(bench) {
+        const [a, b] = await bench.pair()
+        const first = await a.mutex('a').acquire()
+        await using second = await a.mutex('b').acquire()
+        const since = performance.now()
+        const taking = later(b.all(['a', 'b']).acquire({ waitMs: 1_500 }))
+        await sleep(1_000)
+        await first.release()
+        asError(AcquireTimeoutError, await rejectionOf(taking))
+        const elapsed = performance.now() - since
+        assert(elapsed < 2_400, `The deadline of 1.5 s was counted anew for each: it took ${elapsed} ms.`)
+        second.assertHeld()
+      },
+    },
+    {
+      title: 'losing one of them aborts the signal of the set',
+      async run(bench) {
+        const locks = await bench.connect({ ttlMs: bench.keptMs })
+        const set = await locks.all(['a', 'b']).acquire()
+        const { signal } = set
+        await bench.store.sever('b')
+        await until(() => signal.aborted, 'the signal of the set aborts', 2 * PATIENCE_MS)
+        asError(LockLostError, signal.reason)
+        assert.equal(set.isHeld, false)
+        assert.throws(() => set.assertHeld(), LockLostError)
+        await set.release()
+      },
+    },
+    {
+      title: 'losing one while waiting for the next ends the wait',
+      async run(bench) {
+        const b = await bench.connect()
+        const a = await bench.connect({ ttlMs: bench.keptMs })
+        await using busy = await b.mutex('b').acquire()
+        const taking = later(a.all(['a', 'b']).acquire())
+        await bench.waiting(b, 'b', 1)
+        await bench.store.sever('a')
+        asError(LockLostError, await rejectionOf(taking, 2 * PATIENCE_MS))
+        busy.assertHeld()
+      },
+    },
+    {
+      title: 'one name twice is refused',
+      async run(bench) {
+        const { locks, counter } = await bench.counted()
+        assert.throws(() => locks.all(['a', 'b', 'a']), InvalidInputError)
+        assert.throws(() => locks.all([]), InvalidInputError)
+        assert.equal(counter.calls(), 0)
+      },
+    },
+    {
+      title: 'locks of different kinds can be taken together',
+      needs: [needsWeights],
+      async run(bench) {
+        const [a, b] = await bench.pair()
+        const set = await a.all([a.semaphore('pool', 2), a.readWrite('data').read(), 'plain']).acquire()
+        await using _permit = await b.semaphore('pool', 2).tryAcquire()
+        await using _reader = await b.readWrite('data').read().tryAcquire()
+        assert(_permit !== null && _reader !== null)
+        assert.equal(await b.mutex('plain').tryAcquire(), null)
+        assert.equal(await set.release(), 'released')
+      },
+    },
+  ],
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import type { Locks } from '../../client/client.js'
+import type { Backend, Guarantees } from '../../core/backend.js'
+import type { Hold } from '../../core/hold.js'
+import type { ClientOptions } from '../../core/options.js'
+import type { Lockable } from '../../primitives/lock.js'
+import { type CountingBackend, countingBackend } from './counting-backend.js'
+import { FaultPlan, faulty } from './faulty-backend.js'
+import { PATIENCE_MS, sleep, until, within } from './waiting.js'
+
+export interface CrashOptions {
+  readonly ttlMs: number
+}
+
+/** One fresh store with nothing in it, and what the suite can do to it from outside. */
+export interface OpenedStore {
+  /**
+   * A further, independent client, as another process would have it. `wrap` goes between the core and the backend;
+   * the suite counts and loses calls there.
+   */
+  connect(options?: ClientOptions, wrap?: (backend: Backend) => Backend): Promise<Locks>
+  /** Ends the present holds of the resource behind the back of their clients: delete the entry, kill the connection. */
+  sever(name: string): Promise<void>
+  /**
+   * Starts a child process that takes the mutex and is killed with SIGKILL while it holds it. Resolves when it is
+   * dead, with the fence it had. Where that cannot be, says why.
+   */
+  readonly crash:
+    | ((name: string, options: CrashOptions) => Promise<{ readonly fence: bigint | null }>)
+    | { readonly unavailable: string }
+  /** The names on which a claim still stands, holding or waiting. An entry that has expired counts as absent. */
+  leftovers(): Promise<readonly string[]>
+  close(): Promise<void>
+}
+
+/** A lease of about this length that the store accepts. */
+export function ttl(guarantees: Guarantees, wishMs = 500): number {
+  const { ttlMinMs, ttlMaxMs, ttlStepMs } = guarantees
+  const stepped = Math.ceil(Math.max(wishMs, ttlMinMs) / ttlStepMs) * ttlStepMs
+  return Math.min(stepped, ttlMaxMs)
+}
+
+/** What one case works with: a store of its own, and clients that are closed when the case ends. */
+export class Bench {
+  readonly guarantees: Guarantees
+  readonly store: OpenedStore
+  readonly #clients: Locks[] = []
+
+  constructor(store: OpenedStore, guarantees: Guarantees) {
+    this.store = store
+    this.guarantees = guarantees
+  }
+
+  /** For a lease that shall be seen to end. */
+  get shortMs(): number {
+    return ttl(this.guarantees, 500)
+  }
+
+  /** For a lease that shall be renewed a few times, on a machine that may stall. */
+  get keptMs(): number {
+    return ttl(this.guarantees, 1_200)
+  }
+
+  /** For everything else: what is left behind is not hidden by its lease running out. */
+  get longMs(): number {
+    return ttl(this.guarantees, 30_000)
+  }
+
+  async connect(options: ClientOptions = {}, wrap?: (backend: Backend) => Backend): Promise<Locks> {
+    const settings = { ttlMs: this.longMs, ...options }
+    const locks = await (wrap === undefined
+      ? this.store.connect(settings)
+      : this.store.connect(settings, wrap))
+    this.#clients.push(locks)
+    return locks
+  }
+
+  /** A client whose calls to the store are counted, before any of them goes wrong by plan. */
+  async counted(
+    options: ClientOptions = {},
+    plan = new FaultPlan(),
+  ): Promise<{ readonly locks: Locks; readonly counter: CountingBackend }> {
+    const counters: CountingBackend[] = []
+    const locks = await this.connect(options, (backend) => {
+      const counting = countingBackend(faulty(backend, plan))
+      counters.push(counting)
+      return counting
+    })
+    const [counter] = counters
+    assert(counter !== undefined, 'The `connect` of the store did not use `wrap`.')
+    return { locks, counter }
+  }
+
+  /** A client whose calls to the store go wrong by plan. */
+  async faulted(plan: FaultPlan, options: ClientOptions = {}): Promise<Locks> {
+    return await this.connect(options, (backend) => faulty(backend, plan))
+  }
+
+  async clients(count: number): Promise<Locks[]> {
+    return await Promise.all(Array.from({ length: count }, () => this.connect()))
+  }
+
+  async pair(): Promise<readonly [Locks, Locks]> {
+    return [await this.connect(), await this.connect()]
+  }
+
+  async trio(): Promise<readonly [Locks, Locks, Locks]> {
+    return [await this.connect(), await this.connect(), await this.connect()]
+  }
+
+  async crash(name: string, options: CrashOptions): Promise<{ readonly fence: bigint | null }> {
+    const { crash } = this.store
+    assert(typeof crash === 'function', 'The case needs a crash and did not say so.')
+    return await crash(name, options)
+  }
+
+  /** Waits until this many claims stand in the line behind the holders. Where waiters have no entry, waits a while. */
+  async waiting(locks: Locks, name: string, count: number): Promise<void> {
+    if (!this.guarantees.fair) return await sleep(100)
+    const check = async (): Promise<boolean> => (await locks.inspect(name)).waiters.length === count
+    await until(check, `${count} wait for ${JSON.stringify(name)}`)
+  }
+
+  /** The lock can be had by a client that had no part in what came before; it is given back at once. */
+  async isFree(lock: (locks: Locks) => Lockable<Hold>): Promise<void> {
+    const hold = await lock(await this.connect()).acquire({ waitMs: PATIENCE_MS })
+    await hold.release()
+  }
+
+  /** Every case ends here: nothing may be left behind by anybody, whatever the case was about. */
+  async finish(): Promise<void> {
+    await this.#closeClients()
+    let left: readonly string[] = []
+    const isEmpty = async (): Promise<boolean> => {
+      left = await this.store.leftovers()
+      return left.length === 0
+    }
+    try {
+      await until(isEmpty, 'nothing is left in the store', 3 * this.keptMs + PATIENCE_MS)
+    } catch {
+      assert.deepEqual(left, [], 'Something is left in the store after every client was closed.')
+    } finally {
+      await this.store.close()
+    }
+  }
+
+  /** After a case that failed: frees what can be freed, and lets the case's own error stand. */
+  async abandon(): Promise<void> {
+    await Promise.allSettled([this.#closeClients()])
+    await Promise.allSettled([within(this.store.close(), 'the store closes')])
+  }
+
+  async #closeClients(): Promise<void> {
+    await within(Promise.all(this.#clients.map((locks) => locks.close())), 'every client closes')
+  }
+}

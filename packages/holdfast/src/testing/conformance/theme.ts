@@ -1,0 +1,51 @@
+import type { Guarantees } from '../../core/backend.js'
+import type { Bench } from './bench.js'
+
+/** What decides which cases apply, known before the first one runs. */
+export interface Conditions {
+  readonly guarantees: Guarantees
+  /** Why no process can be crashed over this store; null where one can. */
+  readonly noCrash: string | null
+}
+
+export interface Unmet {
+  readonly by: 'guarantee' | 'hook'
+  readonly reason: string
+}
+
+/** Says why a case cannot apply to a store; null if it does. */
+export type Need = (conditions: Conditions) => Unmet | null
+
+export interface Case {
+  readonly title: string
+  readonly needs?: readonly Need[]
+  run(bench: Bench): Promise<void>
+}
+
+export interface Theme {
+  readonly name: string
+  readonly needs?: readonly Need[]
+  readonly cases: readonly Case[]
+}
+
+export const needsWeights: Need = ({ guarantees }) =>
+  guarantees.weights ? null : declared('weights: false', 'exclusive locks only')
+
+export const needsFences: Need = ({ guarantees }) =>
+  guarantees.fencing === 'none' ? declared("fencing: 'none'", 'no fences are minted') : null
+
+export const needsFairness: Need = ({ guarantees }) =>
+  guarantees.fair ? null : declared('fair: false', 'the order of waiting is not kept')
+
+/** For cases that see a lease end while its client still stands. */
+export const needsLease: Need = ({ guarantees }) =>
+  guarantees.keptBy === 'lease'
+    ? null
+    : declared(`keptBy: '${guarantees.keptBy}'`, 'a hold does not end by a lease of its own')
+
+export const needsCrash: Need = ({ noCrash }) =>
+  noCrash === null ? null : { by: 'hook', reason: `no process can be crashed: ${noCrash}` }
+
+function declared(guarantee: string, meaning: string): Unmet {
+  return { by: 'guarantee', reason: `the store declares \`${guarantee}\`: ${meaning}` }
+}

@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest'
+import type { Backend, Guarantees } from '../../src/backend.js'
+import { createLocks } from '../../src/client/client.js'
+import { InvalidInputError } from '../../src/index.js'
+import { MemoryStore, memoryBackend } from '../../src/memory.js'
+import {
+  type ConformanceSummary,
+  conformanceCases,
+  describeBackend,
+  type OpenedStore,
+  RelayBackend,
+  type SkipRequest,
+} from '../../src/testing.js'
+import { CollectingRunner } from './collecting-runner.js'
+import { PLANTED } from './planted-faults.js'
+
+function opened(store: MemoryStore, backend: () => Backend): OpenedStore {
+  return {
+    connect: (options, wrap = (inner) => inner) => createLocks(wrap(backend()), options),
+    async sever(name) {
+      for (const { ref } of store.inspect(name).holders) store.evict(name, ref)
+    },
+    crash: { unavailable: 'the store lives and dies with its process' },
+    leftovers: async () => store.names('').filter((name) => store.inspect(name).shape !== null),
+    close: async () => {},
+  }
+}
+
+class Declaring extends RelayBackend {
+  readonly #declared: Partial<Guarantees>
+
+  constructor(inner: Backend, declared: Partial<Guarantees>) {
+    super(inner)
+    this.#declared = declared
+  }
+
+  override get guarantees(): Guarantees {
+    return { ...super.guarantees, ...this.#declared }
+  }
+}
+
+async function register(
+  declared: Partial<Guarantees>,
+  skip: readonly SkipRequest[] = [],
+): Promise<{ runner: CollectingRunner; summary: ConformanceSummary }> {
+  const runner = new CollectingRunner()
+  const store = new MemoryStore()
+  const open = async (): Promise<OpenedStore> =>
+    opened(store, () => new Declaring(memoryBackend(store), declared))
+  const summary = await describeBackend({
+    name: 'memory',
+    describe: runner.describe,
+    it: runner.it,
+    open,
+    skip,
+  })
+  return { runner, summary }
+}
+
+/** The suite over a kind of store, ready to be run case by case. A case that hangs is soon seen to. */
+async function collect(make: () => OpenedStore): Promise<CollectingRunner> {
+  const runner = new CollectingRunner()
+  const { describe, it } = runner
+  await describeBackend({ name: 'memory', describe, it, open: async () => make(), caseLimitMs: 4_000 })
+  return runner
+}
+
+describe('a planted fault makes the suite fail', () => {
+  for (const fault of PLANTED) {
+    it.concurrent(fault.mistake, async () => {
+      const sound = await collect(() => {
+        const store = new MemoryStore()
+        return opened(store, () => memoryBackend(store))
+      })
+      await sound.run(fault.theme, fault.caughtBy)
+      const faulty = await collect(() => {
+        const store = fault.store?.() ?? new MemoryStore()
+        return opened(store, () => fault.plant(memoryBackend(store), store))
+      })
+      await expect(faulty.run(fault.theme, fault.caughtBy)).rejects.toThrow()
+    })
+  }
+})
+
+describe('what applies', () => {
+  it.each([
+    [{ weights: false }, ['shared', 'weights'], 'weights: false'],
+    [{ fencing: 'none' }, ['fencing'], "fencing: 'none'"],
+    [{ fair: false }, ['fairness'], 'fair: false'],
+  ] as const)('follows from what is declared: %o', async (declared, themes, reason) => {
+    const { runner, summary } = await register(declared)
+    for (const theme of themes) {
+      const cases = runner.of(theme)
+      expect(cases.length).toBeGreaterThan(0)
+      for (const each of cases) {
+        expect(each.skipped).toBe(true)
+        expect(each.title).toContain(reason)
+      }
+    }
+    const explained = summary.skipped.filter(({ theme }) => themes.some((name) => name === theme))
+    expect(new Set(explained.map(({ by }) => by))).toEqual(new Set(['guarantee']))
+    expect(runner.of('exclusion').some(({ skipped }) => !skipped)).toBe(true)
+  })
+
+  it('leaves out what the options name, with the reason in the title', async () => {
+    const [title = ''] = conformanceCases().get('naming') ?? []
+    const { runner, summary } = await register({}, [
+      { theme: 'election', reason: 'not offered' },
+      { theme: 'naming', case: title, reason: 'known gap' },
+    ])
+    expect(runner.of('election').every(({ skipped }) => skipped)).toBe(true)
+    expect(runner.of('naming').filter(({ skipped }) => skipped)).toHaveLength(1)
+    expect(summary.skipped.filter(({ by }) => by === 'option')).toHaveLength(1 + runner.of('election').length)
+    expect(runner.of('naming')[0]?.title).toContain('known gap')
+    expect(runner.cases).toHaveLength(summary.total)
+  })
+
+  it.each([
+    [{ theme: 'election', reason: '' }],
+    [{ theme: 'election', reason: '  ' }],
+    [{ theme: 'no such theme', reason: 'why not' }],
+    [{ theme: 'election', case: 'no such case', reason: 'why not' }],
+  ])('refuses a skip that says nothing or names nothing: %o', async (request) => {
+    await expect(register({}, [request])).rejects.toThrow(InvalidInputError)
+  })
+})
