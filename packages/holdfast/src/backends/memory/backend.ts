@@ -108,7 +108,11 @@ export class MemoryStore {
   }
 
   names(prefix: string): string[] {
-    return [...this.#lines.keys()].filter((name) => name.startsWith(prefix)).toSorted()
+    // In the order of their UTF-8 bytes, as every other store lists them.
+    const bytesOf = (name: string): Buffer => Buffer.from(name)
+    return [...this.#lines.keys()]
+      .filter((name) => name.startsWith(prefix))
+      .toSorted((a, b) => Buffer.compare(bytesOf(a), bytesOf(b)))
   }
 
   #live(resource: string, now: number): Entry[] {
