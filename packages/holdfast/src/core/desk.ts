@@ -64,9 +64,9 @@ export class Desk {
     }
   }
 
-  async acquire(resource: string, shape: Shape, wish: Wish): Promise<StoreHold | Refusal> {
-    if (this.isClosed) throw new ClosedError({ resource, backend: this.backend.name })
-    return await this.#line(resource, shape).acquire(wish)
+  acquire(resource: string, shape: Shape, wish: Wish): Promise<StoreHold | Refusal> {
+    if (this.isClosed) return Promise.reject(new ClosedError({ resource, backend: this.backend.name }))
+    return this.#line(resource, shape).acquire(wish)
   }
 
   /** Refuses at construction what the store cannot do. */

@@ -2,21 +2,13 @@ import { type Machinery, Seek, type SeekResult } from './acquire.js'
 import type { Claim, HolderNote, Owner, Shape } from './backend.js'
 import { ClosedError, type LockLostReason } from './errors.js'
 import type { Report } from './events.js'
+import { fits, mayHandOver } from './hand-over.js'
 import { type HoldKeeping, StoreHold } from './hold.js'
 import { checkTtl } from './options.js'
 import type { ReleaseOutcome } from './releaser.js'
 import type { SeekIndex } from './seek-index.js'
 import type { Standing } from './standing.js'
-import { type Refusal, type Waiter, Waiters, type Wish } from './waiters.js'
-
-/** One more than the hand-overs that fit between two fences of the store. */
-const HAND_OVERS_MAX = 1_023
-
-/**
- * After this long a claim goes back to the store's line even if more local callers wait, so that other processes get
- * their turn. Within it, callers of one process pass the claim on at no cost.
- */
-const TENURE_MS = 50
+import { type Departures, type Refusal, type Waiter, Waiters, type Wish } from './waiters.js'
 
 /** The longest a store may block for a claim whose callers set no limit; the loop then simply asks again. */
 const PATIENCE_MS = 60_000
@@ -33,12 +25,11 @@ export interface LocalLineContext extends Machinery {
  * The callers of one process that want one resource. They are one claim at the store at a time, and are served in
  * order here: a released claim passes to the next caller without asking the store, as long as it is fair to others.
  */
-export class LocalLine {
+export class LocalLine implements HoldKeeping, Departures {
   readonly resource: string
   readonly shape: Shape
   readonly #context: LocalLineContext
   readonly #onQuiet: (line: LocalLine) => void
-  readonly #keeping: HoldKeeping
   readonly #waiters: Waiters
   readonly #held = new Map<Standing, StoreHold>()
   /** Tries that do not wait; each is a claim of its own. */
@@ -52,11 +43,7 @@ export class LocalLine {
     this.resource = resource
     this.shape = shape
     this.#onQuiet = onQuiet
-    this.#keeping = this.#makeKeeping()
-    this.#waiters = new Waiters(context.runtime, {
-      refusal: (waiter) => this.#refusal(waiter),
-      left: () => this.#serve(),
-    })
+    this.#waiters = new Waiters(context.runtime, this)
   }
 
   /** Nobody waits, holds, tries or gives back: the line can be forgotten. */
@@ -81,7 +68,7 @@ export class LocalLine {
 
   /** Turns the waiting callers away and gives up their claim. Holds stay. */
   close(): void {
-    const error = new ClosedError({ resource: this.resource, backend: this.#context.backend.name })
+    const error = new ClosedError({ resource: this.resource, backend: this.backend })
     this.#waiters.failAll(error)
     for (const seek of this.#tries) seek.cancel()
     this.#serve()
@@ -99,7 +86,7 @@ export class LocalLine {
   /** Puts a new, lighter hold on a claim that goes on. It counts as lighter before the store has even heard of it. */
   lighten(hold: StoreHold, claim: Claim): StoreHold {
     const { standing } = hold
-    const next = new StoreHold(this.#keeping, standing, hold.acquiredAt, hold.minHoldMs)
+    const next = new StoreHold(this, standing, hold.acquiredAt, hold.minHoldMs)
     hold.handOn()
     this.#held.set(standing, next)
     this.#heldWeight += claim.weight - standing.claim.weight
@@ -201,7 +188,7 @@ export class LocalLine {
     }
   }
 
-  #refusal(waiter: Waiter): Refusal {
+  refusal(waiter: Waiter): Refusal {
     const waitedMs = this.#now() - waiter.since
     return { refused: true, waitedMs, holder: this.#holder(), trouble: this.#seek?.trouble ?? null }
   }
@@ -222,7 +209,7 @@ export class LocalLine {
     const { keeper, report } = this.#context
     const { settings } = wish
     const now = this.#now()
-    const hold = new StoreHold(this.#keeping, standing, now, settings.minHoldMs)
+    const hold = new StoreHold(this, standing, now, settings.minHoldMs)
     const limitAt = settings.maxHoldMs === null ? Number.POSITIVE_INFINITY : now + settings.maxHoldMs
     const changed = standing.state !== 'held' || standing.limitAt !== limitAt
     standing.limitAt = limitAt
@@ -251,13 +238,13 @@ export class LocalLine {
     return hold
   }
 
-  #giveBack(hold: StoreHold): Promise<ReleaseOutcome> {
+  giveBack(hold: StoreHold): Promise<ReleaseOutcome> {
     const { standing } = hold
     if (this.#held.get(standing) !== hold) return this.#release(standing)
     const lingerMs = this.#lingerMs(hold)
     if (lingerMs > 0) return this.#linger(hold, lingerMs)
     const first = this.#waiters.first()
-    if (first !== null && this.#mayHandOver(standing, first.wish)) {
+    if (first !== null && mayHandOver(standing, first.wish, this.#now())) {
       standing.handOvers += 1
       this.#give(first, standing)
       this.#serve()
@@ -268,20 +255,6 @@ export class LocalLine {
 
   #lingerMs(hold: StoreHold): number {
     return Math.ceil(hold.acquiredAt + hold.minHoldMs - this.#now())
-  }
-
-  #mayHandOver(standing: Standing, wish: Wish): boolean {
-    const now = this.#now()
-    return (
-      standing.state === 'held' &&
-      standing.renews &&
-      !standing.doubtful &&
-      standing.handOvers < HAND_OVERS_MAX &&
-      now - standing.since < TENURE_MS &&
-      // The next caller shall not start on the last part of a lease.
-      now < standing.lease.sentAt + standing.lease.leaseMs / 2 &&
-      fits(standing, wish)
-    )
   }
 
   async #release(standing: Standing): Promise<ReleaseOutcome> {
@@ -303,7 +276,7 @@ export class LocalLine {
     const { standing } = hold
     const { keeper, runtime } = this.#context
     standing.limitAt = Number.POSITIVE_INFINITY
-    runtime.timers.start(lingerMs, () => void this.#giveBack(hold), false)
+    runtime.timers.start(lingerMs, () => void this.giveBack(hold), false)
     queueMicrotask(() => this.#serve())
     try {
       await keeper.confirm(standing, lingerMs)
@@ -314,19 +287,33 @@ export class LocalLine {
     }
   }
 
-  #makeKeeping(): HoldKeeping {
-    const { backend, keeper } = this.#context
-    return {
-      backend: backend.name,
-      nowMs: () => this.#now(),
-      noticeSleep: () => keeper.noticeSleep(),
-      expire: (hold, reason) => keeper.lose(hold.standing, reason),
-      checkLease: (ms) => checkTtl(ms, backend.guarantees, 'ms'),
-      extend: async (hold, ms) => {
-        if ((await keeper.confirm(hold.standing, ms)) === 'lost') keeper.lose(hold.standing, 'evicted')
-      },
-      giveBack: (hold) => this.#giveBack(hold),
-    }
+  get backend(): string {
+    return this.#context.backend.name
+  }
+
+  nowMs(): number {
+    return this.#now()
+  }
+
+  noticeSleep(): void {
+    this.#context.keeper.noticeSleep()
+  }
+
+  expire(hold: StoreHold, reason: LockLostReason): void {
+    this.#context.keeper.lose(hold.standing, reason)
+  }
+
+  checkLease(ms: unknown): number {
+    return checkTtl(ms, this.#context.backend.guarantees, 'ms')
+  }
+
+  async extend(hold: StoreHold, ms: number): Promise<void> {
+    const { keeper } = this.#context
+    if ((await keeper.confirm(hold.standing, ms)) === 'lost') keeper.lose(hold.standing, 'evicted')
+  }
+
+  left(): void {
+    this.#serve()
   }
 
   #now(): number {
@@ -335,13 +322,3 @@ export class LocalLine {
 }
 
 const RELEASED: Promise<ReleaseOutcome> = Promise.resolve('released')
-
-/** Whether a claim made for one caller can serve another as it is. */
-function fits({ claim, renews }: Standing, { weight, settings }: Wish): boolean {
-  return (
-    claim.weight === weight &&
-    claim.ttlMs === settings.ttlMs &&
-    claim.note === settings.note &&
-    renews === settings.renew
-  )
-}

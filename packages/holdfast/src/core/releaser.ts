@@ -19,7 +19,8 @@ export class Releaser {
   readonly #settings: ClientSettings
   readonly #keeper: Keeper
   readonly #report: Report
-  readonly #pending = new Set<Promise<ReleaseOutcome>>()
+  #underWay = 0
+  #onIdle: (() => void) | null = null
   #stopped = false
 
   constructor(backend: Backend, runtime: Runtime, settings: ClientSettings, keeper: Keeper, report: Report) {
@@ -30,20 +31,16 @@ export class Releaser {
     this.#report = report
   }
 
-  release(standing: Standing): Promise<ReleaseOutcome> {
-    const done = this.#release(standing)
-    this.#pending.add(done)
-    void done.finally(() => this.#pending.delete(done))
-    return done
-  }
-
-  async #release(standing: Standing): Promise<ReleaseOutcome> {
+  async release(standing: Standing): Promise<ReleaseOutcome> {
+    this.#underWay += 1
     // A renewal under way could otherwise overtake the release; it ends with its own deadline.
     const renewing = this.#keeper.drop(standing)
     if (renewing !== null) await renewing
     const outcome = await this.#try(standing)
     this.#report({ type: 'released', resource: standing.claim.resource, outcome })
     if (outcome === 'unconfirmed') void this.#retry(standing)
+    this.#underWay -= 1
+    if (this.#underWay === 0) this.#onIdle?.()
     return outcome
   }
 
@@ -61,7 +58,10 @@ export class Releaser {
   /** Nothing is retried from now on, because the store is about to be closed. Settles when no release is under way. */
   async stop(): Promise<void> {
     this.#stopped = true
-    await Promise.all(this.#pending)
+    if (this.#underWay === 0) return
+    await new Promise<void>((resolve) => {
+      this.#onIdle = resolve
+    })
   }
 
   async #try(standing: Standing): Promise<ReleaseOutcome> {

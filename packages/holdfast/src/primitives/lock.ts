@@ -78,7 +78,8 @@ export abstract class Lock<H extends Hold, O extends AcquireOptions = AcquireOpt
     return []
   }
 
-  protected async claim(options: O | undefined, waitMs: number | null): Promise<H | Refusal> {
+  /** Throws at once where the options are wrong; its callers are async, so theirs see a rejection. */
+  protected claim(options: O | undefined, waitMs: number | null): Promise<H | Refusal> {
     const { name, shape, weight, settings: own } = this.definition
     const base = waitMs === own.waitMs ? own : { ...own, waitMs }
     const wish =
@@ -88,8 +89,9 @@ export abstract class Lock<H extends Hold, O extends AcquireOptions = AcquireOpt
             settings: resolveAcquire(options, base, this.desk.backend.guarantees, this.extraKeys),
             weight: this.weightOf(options),
           }
-    const result = await this.desk.acquire(name, shape, wish)
-    return isRefusal(result) ? result : this.wrap(result)
+    return this.desk
+      .acquire(name, shape, wish)
+      .then((result) => (isRefusal(result) ? result : this.wrap(result)))
   }
 }
 

@@ -47,12 +47,12 @@ export class Mutex extends Lock<Hold> {
     return flowWith(this.desk, hold, fn)
   }
 
-  protected override async claim(
+  protected override claim(
     options: AcquireOptions | undefined,
     waitMs: number | null,
   ): Promise<Hold | Refusal> {
     const outer = this.#reentrant ? heldInFlow(this.desk, this.name) : null
-    return outer === null ? await super.claim(options, waitMs) : new ReenteredHold(outer)
+    return outer === null ? super.claim(options, waitMs) : Promise.resolve(new ReenteredHold(outer))
   }
 
   protected override wrap(hold: StoreHold): Hold {

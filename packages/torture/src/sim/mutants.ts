@@ -88,7 +88,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'local hand-over to another weight',
-    file: `${CORE}/local-line.ts`,
+    file: `${CORE}/hand-over.ts`,
     find: 'claim.weight === weight &&',
     replace: 'claim.weight > 0 && weight > 0 &&',
   },

@@ -8,7 +8,6 @@ import { malformedError } from './errors.js'
 import { type ReadLine, RowReader, readLine, type StoredPlace } from './rows.js'
 
 const PEEK = `SELECT fence, EXISTS (SELECT 1 FROM places WHERE resource = ?) AS taken FROM meta WHERE one = 1`
-const COUNT = `UPDATE meta SET fence = ? WHERE one = 1`
 const LINE = `SELECT place, id, kind, line_limit, weight, joined_at, expires_at, host, pid, client, note
   FROM places WHERE resource = ? AND place <= ? ORDER BY place`
 const JOIN = `INSERT INTO places (resource, place, id, kind, line_limit, weight, joined_at, expires_at, host,
@@ -57,7 +56,6 @@ export class LineStore {
 
   join(sql: Sql, claim: Claim, place: number, now: number, leaseMs: number): void {
     const { id, resource, shape, weight, owner, note } = claim
-    sql(COUNT).run(place)
     sql(JOIN).run(
       resource,
       place,

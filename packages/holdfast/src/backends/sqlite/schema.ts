@@ -11,7 +11,8 @@ const SCHEMA_VERSION = 1
 
 /**
  * The rows of a line lie side by side in one tree, and the fence counter is one row beside it: a claim that
- * comes and goes changes three pages. A table with AUTOINCREMENT and two indexes changes seven, and was
+ * comes and goes changes three pages. The counter follows the rows by a trigger, which is one statement
+ * less. A table with AUTOINCREMENT and two indexes changes seven, and was
  * measured at two thirds of the speed. Times are milliseconds of the machine's monotonic clock in the boot
  * that `meta` names.
  */
@@ -36,6 +37,9 @@ const TABLES = `
     fence INTEGER NOT NULL,
     boot TEXT NOT NULL
   ) STRICT;
+  CREATE TRIGGER count_place AFTER INSERT ON places BEGIN
+    UPDATE meta SET fence = NEW.place WHERE one = 1;
+  END;
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA_VERSION};
 `
