@@ -116,7 +116,7 @@ export class Seek {
       this.#failures = 0
       this.#answeredAt = runtime.clock.monotonicMs()
       if (keeper.wakefulness() !== awake) return this.#doubt()
-      if (!this.#cancelled) this.#place(verdict, sentAt)
+      if (!this.#cancelled) this.#place(verdict, sentAt, awake)
       return verdict
     } catch (error) {
       this.#weigh(error)
@@ -131,10 +131,9 @@ export class Seek {
   }
 
   /** Notes what the store said of the claim's place, counted from before it was asked. */
-  #place(verdict: Verdict, sentAt: number): void {
+  #place(verdict: Verdict, sentAt: number, awake: number): void {
     if (verdict.kind !== 'granted' && verdict.kind !== 'waiting') return
-    this.standing.placed(verdict.fence, sentAt, verdict.leaseMs)
-    this.standing.doubtful = false
+    this.standing.placed(verdict.fence, sentAt, verdict.leaseMs, awake)
   }
 
   /** Trouble with the store is waited out for a while; anything that is not understood goes to the caller as it is. */
@@ -213,7 +212,7 @@ export class Seek {
   #isUsable(): boolean {
     const { keeper, runtime } = this.#machinery
     keeper.noticeSleep()
-    return !this.standing.doubtful && runtime.clock.monotonicMs() < this.standing.abortAt
+    return !keeper.isDoubtful(this.standing) && runtime.clock.monotonicMs() < this.standing.abortAt
   }
 
   /** Waits for a reason to ask again; a pushed grant makes asking needless. */

@@ -112,7 +112,7 @@ export class Desk {
     }
     // Another fence means another place: the old one was gone, and somebody may have been in between.
     if (verdict.kind === 'granted' && verdict.fence === standing.fence) {
-      if (this.#keeper.wakefulness() === awake) standing.placed(verdict.fence, sentAt, verdict.leaseMs)
+      if (this.#keeper.wakefulness() === awake) standing.placed(verdict.fence, sentAt, verdict.leaseMs, awake)
       if (lighter.lostError !== null) throw lighter.lostError
       return lighter
     }

@@ -27,7 +27,6 @@ export function mayHandOver(standing: Standing, wish: Wish, now: number): boolea
     standing.state === 'held' &&
     // A fixed lease is promised to one caller, from the moment it gets it.
     standing.renews &&
-    !standing.doubtful &&
     standing.handOvers < HAND_OVERS_MAX &&
     now - standing.since < TENURE_MS &&
     // The next caller shall not start on the last part of a lease.

@@ -46,8 +46,10 @@ export interface Hold extends AsyncDisposable {
 export interface HoldKeeping {
   readonly backend: string
   nowMs(): number
-  /** Makes doubtful what slept. Called on every check, so it must be cheap. */
+  /** Looks at the clocks. Called on every check, so it must be cheap. */
   noticeSleep(): void
+  /** The machine slept, and the store has not confirmed the hold since. */
+  isDoubtful(hold: StoreHold): boolean
   /** The clock says that it is over. */
   expire(hold: StoreHold, reason: LockLostReason): void
   checkLease(ms: unknown): number
@@ -119,7 +121,7 @@ export class StoreHold implements Hold {
 
   get isHeld(): boolean {
     this.#consultClock()
-    return this.#lost === null && this.#released === null && !this.standing.doubtful
+    return this.#lost === null && this.#released === null && !this.#keeping.isDoubtful(this)
   }
 
   get isReleased(): boolean {
@@ -135,7 +137,7 @@ export class StoreHold implements Hold {
     this.#consultClock()
     if (this.#lost !== null) throw this.#lost
     if (this.#released !== null) throw new NotHeldError(this.#context())
-    if (this.standing.doubtful) {
+    if (this.#keeping.isDoubtful(this)) {
       throw new OutcomeUnknownError(
         `The machine seems to have slept, so the hold of ${JSON.stringify(this.resource)} is doubtful until the store ` +
           'has confirmed it. Ask again in a moment.',

@@ -131,6 +131,11 @@ export class Keeper {
     return this.#sleeps
   }
 
+  /** The machine has slept since the lease was counted, and nobody has confirmed it since. */
+  isDoubtful(standing: Standing): boolean {
+    return standing.awake !== this.#sleeps
+  }
+
   stop(): void {
     this.#wheel.stop()
     this.#flushing?.cancel()
@@ -161,7 +166,7 @@ export class Keeper {
   /** Puts the claim on the wheel for whatever comes first: its renewal, or the moment its holder must stop. */
   #schedule(standing: Standing): void {
     if (standing.state === 'ended' || !this.#kept.has(standing.claim.id)) return
-    const wantsRenewal = standing.renews || standing.doubtful || standing.state === 'waiting'
+    const wantsRenewal = standing.renews || standing.state === 'waiting' || this.isDoubtful(standing)
     const mayRenew = wantsRenewal && standing.renewing === null
     const renewDueAt = mayRenew ? standing.renewDueAt : Number.POSITIVE_INFINITY
     const endsAt = standing.state === 'held' ? standing.endsAt : Number.POSITIVE_INFINITY
@@ -236,7 +241,8 @@ export class Keeper {
       const slept = this.wakefulness() !== awake
       for (const [index, standing] of batch.entries()) {
         const state = states[index] as Renewal
-        if (state === 'lost' || !slept) this.#answered(standing, state, sentAt, asks[index] as number)
+        if (state === 'lost') this.#gone(standing)
+        else if (!slept) this.#confirmed(standing, sentAt, asks[index] as number, awake)
       }
       return states
     })
@@ -259,15 +265,15 @@ export class Keeper {
     return renewRequestMs(remaining, this.#settings.requestMs)
   }
 
-  #answered(standing: Standing, state: Renewal, sentAt: number, asked: number): void {
+  #gone(standing: Standing): void {
     if (standing.state === 'ended') return
-    if (state === 'lost') {
-      const early = this.#runtime.clock.monotonicMs() < standing.abortAt
-      this.lose(standing, early ? 'evicted' : 'expired')
-      return
-    }
-    if (asked > 0) standing.credit(sentAt, asked)
-    standing.doubtful = false
+    const early = this.#runtime.clock.monotonicMs() < standing.abortAt
+    this.lose(standing, early ? 'evicted' : 'expired')
+  }
+
+  #confirmed(standing: Standing, sentAt: number, asked: number, awake: number): void {
+    if (standing.state === 'ended') return
+    standing.confirmed(sentAt, asked, awake)
     standing.renewDueAt = this.#nextRenewal(standing)
     this.#schedule(standing)
   }

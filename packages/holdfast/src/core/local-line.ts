@@ -244,7 +244,7 @@ export class LocalLine implements HoldKeeping, Departures {
     const lingerMs = this.#lingerMs(hold)
     if (lingerMs > 0) return this.#linger(hold, lingerMs)
     const first = this.#waiters.first()
-    if (first !== null && mayHandOver(standing, first.wish, this.#now())) {
+    if (first !== null && !this.isDoubtful(hold) && mayHandOver(standing, first.wish, this.#now())) {
       standing.handOvers += 1
       this.#give(first, standing)
       this.#serve()
@@ -297,6 +297,10 @@ export class LocalLine implements HoldKeeping, Departures {
 
   noticeSleep(): void {
     this.#context.keeper.noticeSleep()
+  }
+
+  isDoubtful(hold: StoreHold): boolean {
+    return this.#context.keeper.isDoubtful(hold.standing)
   }
 
   expire(hold: StoreHold, reason: LockLostReason): void {

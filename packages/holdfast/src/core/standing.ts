@@ -23,8 +23,11 @@ export class Standing {
   askMs: number
   /** The hold's own end, where it has a `maxHoldMs`. */
   limitAt = Number.POSITIVE_INFINITY
-  /** The machine may have slept: nothing counts until the store has confirmed it. */
-  doubtful = false
+  /**
+   * How often the machine had slept when the request left that the lease is counted from. Once it has slept again, the
+   * lease is doubtful until the store has confirmed it. See `Keeper.isDoubtful`.
+   */
+  awake = -1
   /** Set while a renewal is under way; settles, at the latest, with that request's deadline. */
   renewing: Promise<void> | null = null
   /** The earliest next renewal. */
@@ -42,16 +45,24 @@ export class Standing {
     this.abortAt = Number.NEGATIVE_INFINITY
   }
 
-  /** The store answered for the entry with this fence. A new entry begins a new count; the same one can only gain. */
-  placed(fence: bigint | null, sentAt: number, leaseMs: number): void {
-    if (fence !== this.fence) {
-      this.fence = fence
-      this.abortAt = Number.NEGATIVE_INFINITY
-    }
+  /**
+   * The store answered for the entry with this fence. A new entry begins a new count, and so does the first answer after
+   * a sleep; otherwise the lease can only gain.
+   */
+  placed(fence: bigint | null, sentAt: number, leaseMs: number, awake: number): void {
+    if (fence !== this.fence || awake !== this.awake) this.abortAt = Number.NEGATIVE_INFINITY
+    this.fence = fence
+    this.awake = awake
     this.credit(sentAt, leaseMs)
   }
 
-  /** The store promised `leaseMs` in answer to a request that left at `sentAt`. Promises do not take each other back. */
+  /** The store confirmed the entry, and promised `leaseMs` in answer to a request that left at `sentAt`. 0 promises nothing. */
+  confirmed(sentAt: number, leaseMs: number, awake: number): void {
+    this.awake = awake
+    if (leaseMs > 0) this.credit(sentAt, leaseMs)
+  }
+
+  /** Promises do not take each other back. */
   credit(sentAt: number, leaseMs: number): void {
     const lease = { sentAt, leaseMs }
     const end = abortAt(lease, this.#skewMs)
@@ -60,11 +71,10 @@ export class Standing {
     this.abortAt = end
   }
 
-  /** The lease ran on while this machine slept, so what was counted of it was too much; and it may be over. */
+  /** The lease ran on while this machine slept, so what was counted of it was too much. */
   slept(ms: number): void {
     this.lease = { ...this.lease, sentAt: this.lease.sentAt - ms }
     this.abortAt -= ms
-    this.doubtful = true
   }
 
   /** When a holder must stop, whether for the lease or for its own limit. */

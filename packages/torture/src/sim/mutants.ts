@@ -16,14 +16,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'validity counted from the reply',
     file: `${CORE}/acquire.ts`,
-    find: 'this.#place(verdict, sentAt)',
-    replace: 'this.#place(verdict, this.#answeredAt)',
+    find: 'this.#place(verdict, sentAt, awake)',
+    replace: 'this.#place(verdict, this.#answeredAt, awake)',
   },
   {
     name: 'renewal counted from the reply',
     file: `${CORE}/keeper.ts`,
-    find: 'standing.credit(sentAt, asked)',
-    replace: 'standing.credit(this.#runtime.clock.monotonicMs(), asked)',
+    find: 'standing.confirmed(sentAt, asked, awake)',
+    replace: 'standing.confirmed(this.#runtime.clock.monotonicMs(), asked, awake)',
   },
   {
     name: 'late grant used all the same',

@@ -21,6 +21,9 @@ const CALM_STEPS_MAX = 400_000
 /** A release that failed is repeated every two seconds at most; after that, what was given up must be gone. */
 const CLEAN_UP_MS = 2_500
 
+/** Longer than a release takes in the calm, and shorter than a waiter's lease in most worlds. */
+const GIVE_UP_MS = 40
+
 type FaultKind = 'stop' | 'sleep' | 'clock' | 'restart' | 'crash' | 'break'
 
 const FAULT_KINDS: readonly FaultKind[] = ['stop', 'stop', 'sleep', 'clock', 'restart', 'crash', 'break']
@@ -228,6 +231,7 @@ export class World {
     }
     this.#checker.assertNobodyWaits()
     await this.#checkOrphans(calmSince)
+    await this.#checkGivingUp()
     await this.#closeAll()
   }
 
@@ -250,27 +254,41 @@ export class World {
     }
   }
 
-  async #closeAll(): Promise<void> {
-    const closing = Promise.all(this.#processes.map((process) => (process.locks as Locks).close()))
-    let closed = false
-    closing.then(
-      () => {
-        closed = true
-      },
-      (error: unknown) => {
-        this.#failure ??= asError(error)
-      },
-    )
-    await settle()
-    while (!closed && (await this.#step())) {
-      // Closing takes as many steps as it takes; running out of events before it is done shows below.
+  /** In the calm, whoever stops waiting is out of the line at once, and not only when its lease ends. */
+  async #checkGivingUp(): Promise<void> {
+    const [one, other] = this.#processes.map(({ locks }) => locks as Locks)
+    if (one === undefined || other === undefined) return
+    const hold = await this.#drive(one.mutex('z').acquire())
+    await this.#drive(other.mutex('z').tryAcquire({ waitMs: 10 }))
+    await this.#passTime(this.#time.nowMs + GIVE_UP_MS)
+    if (this.#store.store.inspect('z').waiters.length > 0) {
+      throw new Violation('orphan', 'a caller that stopped waiting is still in the line')
     }
-    if (!closed) throw new Violation('stuck', 'close() did not end')
+    await this.#drive(hold.release())
+  }
+
+  async #closeAll(): Promise<void> {
+    await this.#drive(Promise.all(this.#processes.map((process) => (process.locks as Locks).close())))
     await this.#passTime(this.#time.nowMs + 10_000)
     for (const process of this.#processes) {
       if (process.timersLeft > 0)
         throw new Violation('timer-left', `${process.name} has ${process.timersLeft}`)
     }
+  }
+
+  /** Lets time pass until the promise settles. */
+  async #drive<T>(promise: Promise<T>): Promise<T> {
+    let settled = false
+    const note = (): void => {
+      settled = true
+    }
+    promise.then(note, note)
+    await settle()
+    while (!settled && (await this.#step())) {
+      // Running out of events before it is settled shows below.
+    }
+    if (!settled) throw new Violation('stuck', 'a call in the calm did not end')
+    return await promise
   }
 
   async #passTime(untilMs: number): Promise<void> {
