@@ -45,10 +45,24 @@ export async function createLocks(
   options: ClientOptions = {},
   runtime: Runtime = systemRuntime,
 ): Promise<Locks> {
+  checkBackend(backend)
   const settings = resolveClient(options, backend.guarantees, backend.name)
   const desk = new Desk(backend, runtime, settings, report)
   await backend.open(desk.sink())
   return new Locks(desk)
+}
+
+const BACKEND_METHODS = ['open', 'attempt', 'renew', 'release', 'inspect', 'list', 'evict', 'close'] as const
+
+/** A client of a store passed by mistake would otherwise show only when it is asked for a lock. */
+function checkBackend(value: unknown): void {
+  const given = (typeof value === 'object' && value !== null ? value : {}) as Partial<Backend>
+  const complete =
+    typeof given.name === 'string' &&
+    typeof given.guarantees === 'object' &&
+    given.guarantees !== null &&
+    BACKEND_METHODS.every((method) => typeof given[method] === 'function')
+  if (!complete) throw new InvalidInputError('backend', 'a backend, such as `memoryBackend()`', value)
 }
 
 function report(event: HoldfastEvent): void {
@@ -100,12 +114,12 @@ export class Locks implements AsyncDisposable {
 
   /** Who holds the resource and who waits for it, in order. */
   async inspect(name: string): Promise<ResourceView> {
-    return await this.#desk.inspect(checkName(name))
+    return await this.#desk.inspect(this.#checkName(name))
   }
 
   /** Every resource that somebody holds or waits for and whose name begins with `prefix`, in order of name. */
   list(prefix = ''): AsyncIterable<ResourceView> {
-    return this.#desk.list(prefix === '' ? '' : checkName(prefix, 'prefix'))
+    return this.#desk.list(prefix === '' ? '' : this.#checkName(prefix, 'prefix'))
   }
 
   /**
@@ -113,7 +127,7 @@ export class Locks implements AsyncDisposable {
    * believes in it; the next holder's fence is higher, so a guarded resource refuses the old one.
    */
   async evict(name: string, options: EvictOptions): Promise<readonly ClaimView[]> {
-    checkName(name)
+    this.#checkName(name)
     checkKeys(options, ['reason', 'ref'])
     const reason = checkNote(options.reason, 'reason')
     if (reason === '') throw new InvalidInputError('reason', 'a text that says why', reason)
@@ -133,5 +147,9 @@ export class Locks implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  #checkName(value: string, what = 'name'): string {
+    return checkName(value, what, this.#desk.limits.nameBytesMax)
   }
 }

@@ -1,6 +1,7 @@
 import { createLocks, type Locks } from '../client/client.js'
 import type { Backend } from '../core/backend.js'
 import { InvalidInputError, UnsupportedError } from '../core/errors.js'
+import { hasControl } from '../core/names.js'
 import type { ClientOptions } from '../core/options.js'
 import { defaultDatabasePath } from './default-path.js'
 
@@ -24,8 +25,7 @@ const OPENERS: ReadonlyMap<string, Opener> = new Map<string, Opener>([
  * Without a URL it is `sqlite:`, which several processes of one machine can share with nothing to install or start.
  */
 export async function connect(url = 'sqlite:', options: ClientOptions = {}): Promise<Locks> {
-  if (typeof url !== 'string' || url.length > URL_LENGTH_MAX)
-    throw new InvalidInputError('url', 'a store URL', url)
+  checkUrl(url)
   const colon = url.indexOf(':')
   const scheme = url.slice(0, Math.max(0, colon)).toLowerCase()
   const opener = OPENERS.get(scheme)
@@ -36,6 +36,17 @@ export async function connect(url = 'sqlite:', options: ClientOptions = {}): Pro
     throw new UnsupportedError(`Expected \`url\` to begin with one of ${known}; got ${got}.`)
   }
   return await createLocks(await opener(url.slice(colon + 1)), options)
+}
+
+/** Nothing of it is repeated in a message but its length, because it may carry a password. */
+function checkUrl(url: unknown): void {
+  if (typeof url !== 'string') throw new InvalidInputError('url', 'a store URL', url)
+  if (url.length > URL_LENGTH_MAX) {
+    throw new InvalidInputError('url', `a text of at most ${URL_LENGTH_MAX} characters`, url.length)
+  }
+  if (hasControl(url) || !url.isWellFormed()) {
+    throw new InvalidInputError('url', 'a text without control characters and lone surrogates', url.length)
+  }
 }
 
 async function openMemory(name: string): Promise<Backend> {
@@ -51,10 +62,19 @@ async function openSqlite(rest: string): Promise<Backend> {
 /** `sqlite:relative/file`, `sqlite:/absolute/file` and `sqlite:///absolute/file` all mean what they look like. */
 function pathOf(rest: string): string {
   if (rest === '' || rest === '//') return defaultDatabasePath()
-  const path = rest.startsWith('//') ? rest.slice(2) : rest
+  const path = decoded(rest.startsWith('//') ? rest.slice(2) : rest)
+  if (hasControl(path)) throw new InvalidInputError('url', 'a path without control characters', path.length)
+  return path
+}
+
+function decoded(path: string): string {
   try {
     return decodeURIComponent(path)
   } catch {
-    throw new InvalidInputError('url', 'a path whose percent signs are escapes (%25 for a plain one)', path)
+    throw new InvalidInputError(
+      'url',
+      'a path whose percent signs are escapes (%25 for a plain one)',
+      path.length,
+    )
   }
 }

@@ -2,7 +2,7 @@ import type { Backend, Claim, HolderNote, Patience, Verdict } from './backend.js
 import { attempted, withDeadline } from './deadline.js'
 import { BackendUnavailableError, OutcomeUnknownError, ShapeConflictError } from './errors.js'
 import type { Keeper } from './keeper.js'
-import type { ClientSettings } from './options.js'
+import { type ClientSettings, LEASE_PER_SKEW } from './options.js'
 import type { Releaser } from './releaser.js'
 import type { Runtime, Timer } from './runtime.js'
 import { Standing } from './standing.js'
@@ -53,7 +53,7 @@ export class Seek {
   constructor(machinery: Machinery, claim: Claim, renews: boolean, waitMs: number) {
     const { settings, runtime } = machinery
     this.#machinery = machinery
-    const leaseMs = Math.min(settings.waiterLeaseMs, claim.ttlMs)
+    const leaseMs = Math.min(Math.max(settings.waiterLeaseMs, settings.skewMs * LEASE_PER_SKEW), claim.ttlMs)
     this.#patience = { waitMs, leaseMs }
     this.standing = new Standing(claim, renews, leaseMs, settings.skewMs)
     this.standing.onLost = () => this.hint()

@@ -7,7 +7,7 @@ import { fenceOf, type StoreHold } from './hold.js'
 import { Keeper } from './keeper.js'
 import { LocalLine, type LocalLineContext } from './local-line.js'
 import { refOf } from './names.js'
-import type { ClientSettings } from './options.js'
+import { type ClientSettings, type Limits, limitsFor } from './options.js'
 import { Releaser } from './releaser.js'
 import type { Runtime, Timer } from './runtime.js'
 import { SeekIndex } from './seek-index.js'
@@ -21,6 +21,8 @@ export class Desk {
   readonly backend: Backend
   readonly runtime: Runtime
   readonly settings: ClientSettings
+  /** What names and leases are checked against. */
+  readonly limits: Limits
   readonly #keeper: Keeper
   readonly #releaser: Releaser
   readonly #report: Report
@@ -34,6 +36,7 @@ export class Desk {
     this.backend = backend
     this.runtime = runtime
     this.settings = settings
+    this.limits = limitsFor(backend.guarantees, settings.skewMs)
     this.#report = report
     this.#keeper = new Keeper(backend, runtime, settings, report)
     this.#releaser = new Releaser(backend, runtime, settings, this.#keeper, report)
@@ -46,7 +49,7 @@ export class Desk {
       releaser: this.#releaser,
     }
     const isClosed = (): boolean => this.isClosed
-    this.#context = { ...machinery, owner, report, seeks: this.#seeks, isClosed }
+    this.#context = { ...machinery, limits: this.limits, owner, report, seeks: this.#seeks, isClosed }
   }
 
   get isClosed(): boolean {

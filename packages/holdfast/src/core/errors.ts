@@ -183,24 +183,34 @@ export type AnyHoldfastError =
 /** What a value was, short and printable, whatever it is: input from outside must not reach a message raw. */
 export function describe(value: unknown): string {
   if (typeof value === 'string') {
-    const shown = JSON.stringify(value.slice(0, 40).toWellFormed())
-    return value.length > 40 ? `${shown}… (${value.length} characters)` : shown
+    return value.length > 40
+      ? `${printable(value.slice(0, 40))}… (${value.length} characters)`
+      : printable(value)
   }
   if (typeof value === 'number' || value === null || value === undefined) return String(value)
-  if (typeof value === 'bigint') return value > 2n ** 64n ? 'a huge bigint' : `${value}n`
+  if (typeof value === 'bigint')
+    return value > 2n ** 64n || value < -(2n ** 64n) ? 'a huge bigint' : `${value}n`
   if (typeof value === 'boolean') return String(value)
   return Array.isArray(value) ? 'an array' : `a value of type ${typeof value}`
 }
 
-/** Names are printable by rule, but quotes and backslashes in them still need care in a message. */
+/** Names are printable by rule, but quotes, backslashes and invisible characters in them still need care in a message. */
 export function quote(name: string | null | undefined): string {
-  return name === null || name === undefined ? 'the resource' : JSON.stringify(name)
+  return name === null || name === undefined ? 'the resource' : printable(name)
+}
+
+/** What JSON leaves as it is and a terminal or a reader would stumble over: DEL, C1, and what turns or hides text. */
+const UNSEEN = /[\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff]/g
+
+function printable(text: string): string {
+  const escape = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return JSON.stringify(text.toWellFormed()).replace(UNSEEN, escape)
 }
 
 function heldBy(holder: HolderNote | null): string {
   if (holder === null) return ''
   const { host, pid } = holder.owner
-  return `; held by process ${pid} on ${host}${holder.note === null ? '' : ` (${JSON.stringify(holder.note)})`}`
+  return `; held by process ${pid} on ${host}${holder.note === null ? '' : ` (${printable(holder.note)})`}`
 }
 
 function describeShape(shape: Shape): string {

@@ -5,6 +5,7 @@ import {
   type LockLostReason,
   NotHeldError,
   OutcomeUnknownError,
+  quote,
   UnsupportedError,
 } from './errors.js'
 import type { ReleaseOutcome } from './releaser.js'
@@ -139,7 +140,7 @@ export class StoreHold implements Hold {
     if (this.#released !== null) throw new NotHeldError(this.#context())
     if (this.#keeping.isDoubtful(this)) {
       throw new OutcomeUnknownError(
-        `The machine seems to have slept, so the hold of ${JSON.stringify(this.resource)} is doubtful until the store ` +
+        `The machine seems to have slept, so the hold of ${quote(this.resource)} is doubtful until the store ` +
           'has confirmed it. Ask again in a moment.',
         this.#context(),
       )

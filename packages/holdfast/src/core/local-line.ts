@@ -4,7 +4,7 @@ import { ClosedError, type LockLostReason } from './errors.js'
 import type { Report } from './events.js'
 import { fits, mayHandOver } from './hand-over.js'
 import { type HoldKeeping, StoreHold } from './hold.js'
-import { checkTtl } from './options.js'
+import { checkTtl, type Limits } from './options.js'
 import type { ReleaseOutcome } from './releaser.js'
 import type { SeekIndex } from './seek-index.js'
 import type { Standing } from './standing.js'
@@ -18,6 +18,7 @@ export interface LocalLineContext extends Machinery {
   readonly owner: Owner
   readonly report: Report
   readonly seeks: SeekIndex
+  readonly limits: Limits
   isClosed(): boolean
 }
 
@@ -308,7 +309,7 @@ export class LocalLine implements HoldKeeping, Departures {
   }
 
   checkLease(ms: unknown): number {
-    return checkTtl(ms, this.#context.backend.guarantees, 'ms')
+    return checkTtl(ms, this.#context.limits, 'ms')
   }
 
   async extend(hold: StoreHold, ms: number): Promise<void> {

@@ -8,10 +8,10 @@ export const NOTE_BYTES_MAX = 1_024
 // oxlint-disable-next-line no-control-regex -- control characters are exactly what is looked for
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/
 
-/** Accepts 1 to 512 UTF-8 bytes of well-formed text without control characters; throws otherwise. */
-export function checkName(value: unknown, what = 'name'): string {
-  const text = checkText(value, what, NAME_BYTES_MAX)
-  if (text.length === 0) throw new InvalidInputError(what, `a text of 1 to ${NAME_BYTES_MAX} bytes`, value)
+/** Accepts 1 to 512 UTF-8 bytes, or as many as the store takes, of well-formed text without control characters. */
+export function checkName(value: unknown, what = 'name', bytesMax = NAME_BYTES_MAX): string {
+  const text = checkText(value, what, bytesMax)
+  if (text.length === 0) throw new InvalidInputError(what, `a text of 1 to ${bytesMax} bytes`, value)
   return text
 }
 
@@ -24,10 +24,15 @@ function checkText(value: unknown, what: string, bytesMax: number): string {
   const expected = `a text of at most ${bytesMax} bytes`
   // The length in UTF-16 units is a lower bound of the bytes: it turns huge inputs away before they are scanned.
   if (typeof value !== 'string' || value.length > bytesMax) throw new InvalidInputError(what, expected, value)
-  if (CONTROL.test(value)) throw new InvalidInputError(what, 'a text without control characters', value)
+  if (hasControl(value)) throw new InvalidInputError(what, 'a text without control characters', value)
   if (!value.isWellFormed()) throw new InvalidInputError(what, 'a text without lone surrogates', value)
   if (Buffer.byteLength(value) > bytesMax) throw new InvalidInputError(what, expected, value)
   return value
+}
+
+/** Whether there is a character in it that breaks protocols, logs and terminals. */
+export function hasControl(text: string): boolean {
+  return CONTROL.test(text)
 }
 
 /** A public reference of a claim id: enough to tell claims apart, useless for releasing one. */

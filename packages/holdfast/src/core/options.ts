@@ -86,16 +86,33 @@ export function resolveClient(
       backend,
     })
   }
-  const ttlMs = optional(options.ttlMs, Math.min(30_000, guarantees.ttlMaxMs), (value) =>
-    checkTtl(value, guarantees),
+  const skewMs = optional(options.skewMs, 0, (value) => checkMs(value, 'skewMs', 0))
+  const limits = limitsFor(guarantees, skewMs)
+  const ttlMs = optional(
+    options.ttlMs,
+    Math.max(limits.ttlMinMs, Math.min(30_000, limits.ttlMaxMs)),
+    (value) => checkTtl(value, limits),
   )
   return {
     ttlMs,
     requestMs: optional(options.requestMs, 5_000, (value) => checkMs(value, 'requestMs', 1)),
     outageMs: optional(options.outageMs, 10_000, (value) => checkMs(value, 'outageMs', 0)),
     waiterLeaseMs: optional(options.waiterLeaseMs, 5_000, (value) => checkMs(value, 'waiterLeaseMs', 50)),
-    skewMs: optional(options.skewMs, 0, (value) => checkMs(value, 'skewMs', 0)),
+    skewMs,
   }
+}
+
+/** A waiter may be granted what is left of its lease, which is half of it or more; half of that is beyond the skew. */
+export const LEASE_PER_SKEW = 4
+
+/** What the options of one client are checked against. */
+export type Limits = Pick<Guarantees, 'ttlMinMs' | 'ttlMaxMs' | 'ttlStepMs' | 'nameBytesMax'>
+
+/** The store's limits; and a lease must be long beside the skew, or nothing of it would be left to hold. */
+export function limitsFor(guarantees: Guarantees, skewMs: number): Limits {
+  const { ttlMaxMs, ttlStepMs, nameBytesMax } = guarantees
+  const ttlMinMs = Math.max(guarantees.ttlMinMs, Math.ceil((skewMs * LEASE_PER_SKEW) / ttlStepMs) * ttlStepMs)
+  return { ttlMinMs, ttlMaxMs, ttlStepMs, nameBytesMax }
 }
 
 export function defaultHold(settings: ClientSettings): HoldSettings {
@@ -114,30 +131,30 @@ export function defaultHold(settings: ClientSettings): HoldSettings {
 export function resolveHold(
   options: HoldOptions,
   base: HoldSettings,
-  guarantees: Guarantees,
+  limits: Limits,
   extra: readonly string[] = [],
 ): HoldSettings {
   checkKeys(options, [...HOLD_KEYS, ...extra])
-  return mergeHold(options, base, guarantees)
+  return mergeHold(options, base, limits)
 }
 
 export function resolveAcquire(
   options: AcquireOptions,
   base: HoldSettings,
-  guarantees: Guarantees,
+  limits: Limits,
   extra: readonly string[] = [],
 ): HoldSettings {
   checkKeys(options, [...ACQUIRE_KEYS, ...extra])
   return {
-    ...mergeHold(options, base, guarantees),
+    ...mergeHold(options, base, limits),
     waitMs: optional(options.waitMs, base.waitMs, (value) => checkMs(value, 'waitMs', 0)),
     signal: optional(options.signal, base.signal, checkSignal),
   }
 }
 
-function mergeHold(options: HoldOptions, base: HoldSettings, guarantees: Guarantees): HoldSettings {
+function mergeHold(options: HoldOptions, base: HoldSettings, limits: Limits): HoldSettings {
   const merged: HoldSettings = {
-    ttlMs: optional(options.ttlMs, base.ttlMs, (value) => checkTtl(value, guarantees)),
+    ttlMs: optional(options.ttlMs, base.ttlMs, (value) => checkTtl(value, limits)),
     renew: optional(options.renew, base.renew, (value) => checkBoolean(value, 'renew')),
     minHoldMs: optional(options.minHoldMs, base.minHoldMs, (value) => checkMs(value, 'minHoldMs', 0)),
     maxHoldMs: optional(options.maxHoldMs, base.maxHoldMs, (value) => checkMs(value, 'maxHoldMs', 1)),
@@ -151,8 +168,8 @@ function mergeHold(options: HoldOptions, base: HoldSettings, guarantees: Guarant
   return merged
 }
 
-export function checkTtl(value: unknown, guarantees: Guarantees, what = 'ttlMs'): number {
-  const { ttlMinMs, ttlMaxMs, ttlStepMs } = guarantees
+export function checkTtl(value: unknown, limits: Limits, what = 'ttlMs'): number {
+  const { ttlMinMs, ttlMaxMs, ttlStepMs } = limits
   const step = ttlStepMs > 1 ? `, in steps of ${ttlStepMs}` : ''
   return checkInteger(value, what, ttlMinMs, ttlMaxMs, ttlStepMs, `${ttlMinMs} to ${ttlMaxMs}${step}`)
 }
@@ -191,21 +208,29 @@ export function checkFunction(value: unknown, what: string): void {
   if (typeof value !== 'function') throw new InvalidInputError(what, 'a function', value)
 }
 
-function checkSignal(value: unknown): AbortSignal {
+export function checkSignal(value: unknown): AbortSignal {
   if (!(value instanceof AbortSignal)) throw new InvalidInputError('signal', 'an AbortSignal', value)
   return value
 }
 
 /** A misspelt option would otherwise be ignored in silence, which for a lock is the worst answer. */
 export function checkKeys(options: unknown, known: readonly string[], what = 'options'): void {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+  if (!isPlain(options)) {
     throw new InvalidInputError(what, 'an object', options)
   }
   for (const key of Reflect.ownKeys(options)) {
     if (typeof key !== 'string' || !known.includes(key)) {
-      throw new InvalidInputError(what, `an object with only ${known.join(', ')}`, `the key ${String(key)}`)
+      const only = known.length === 0 ? 'an empty object' : `an object with only ${known.join(', ')}`
+      throw new InvalidInputError(what, only, typeof key === 'string' ? key : String(key))
     }
   }
+}
+
+/** An object made by a literal: a signal, a date or a promise in the place of options is a mistake. Of any realm. */
+function isPlain(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
 function optional<T, D>(value: T | undefined, fallback: D, check: (value: T) => T): T | D {

@@ -14,9 +14,7 @@ export class FenceGate {
   /** Notes the fence, or throws `StaleFenceError` if the resource has seen a higher one. */
   pass(resource: string, fence: bigint): void {
     checkName(resource, 'resource')
-    if (typeof fence !== 'bigint' || fence < 0n || fence > FENCE_MAX) {
-      throw new InvalidInputError('fence', `a bigint of 0 to ${FENCE_MAX}`, fence)
-    }
+    checkFence(fence)
     const highest = this.#highest.get(resource)
     if (highest !== undefined && fence < highest) throw new StaleFenceError(fence, highest, { resource })
     this.#highest.set(resource, fence)
@@ -24,17 +22,27 @@ export class FenceGate {
 
   /** The highest fence seen; null if none was. Keep it with the data if the data outlives the process. */
   highest(resource: string): bigint | null {
+    checkName(resource, 'resource')
     return this.#highest.get(resource) ?? null
   }
 
   /** Takes up where a stored number left off. It never lowers the gate. */
   restore(resource: string, fence: bigint): void {
+    checkName(resource, 'resource')
+    checkFence(fence)
     const highest = this.#highest.get(resource)
     if (highest === undefined || fence > highest) this.pass(resource, fence)
   }
 
   /** Forgets a resource that is gone for good, so that the gate does not grow for ever. */
   forget(resource: string): void {
+    checkName(resource, 'resource')
     this.#highest.delete(resource)
+  }
+}
+
+function checkFence(fence: unknown): void {
+  if (typeof fence !== 'bigint' || fence < 0n || fence > FENCE_MAX) {
+    throw new InvalidInputError('fence', `a bigint of 0 to ${FENCE_MAX}`, fence)
   }
 }

@@ -22,7 +22,8 @@ export class All implements Lockable<HoldSet> {
     if (!Array.isArray(locks) || locks.length === 0 || locks.length > LOCKS_MAX) {
       throw new InvalidInputError('locks', `an array of 1 to ${LOCKS_MAX} locks or names`, locks)
     }
-    const named = locks.map((lock) => asLock(desk, lock))
+    // `from` sees the holes of an array, which `map` passes over.
+    const named = Array.from(locks, (lock: unknown) => asLock(desk, lock))
     // One order for everybody is what keeps two callers from each waiting for what the other has.
     named.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
     for (const [index, lock] of named.entries()) {
@@ -37,13 +38,13 @@ export class All implements Lockable<HoldSet> {
 
   async acquire(options: AcquireOptions = {}): Promise<HoldSet> {
     const base = defaultHold(this.#desk.settings)
-    const { waitMs } = resolveAcquire(options, base, this.#desk.backend.guarantees)
+    const { waitMs } = resolveAcquire(options, base, this.#desk.limits)
     return await this.#take(options, waitMs)
   }
 
   async tryAcquire(options: AcquireOptions = {}): Promise<HoldSet | null> {
     const base = { ...defaultHold(this.#desk.settings), waitMs: 0 }
-    const { waitMs } = resolveAcquire(options, base, this.#desk.backend.guarantees)
+    const { waitMs } = resolveAcquire(options, base, this.#desk.limits)
     try {
       return await this.#take(options, waitMs)
     } catch (error) {
@@ -144,7 +145,12 @@ async function releaseInReverse(holds: readonly Hold[]): Promise<ReleaseOutcome>
 
 function asLock(desk: Desk, lock: unknown): AnyLock {
   if (typeof lock === 'string') return new Mutex(desk, lock)
-  const usable = typeof lock === 'object' && lock !== null && 'acquire' in lock && 'name' in lock
-  if (!usable) throw new InvalidInputError('locks', 'an array of locks or names', lock)
-  return lock as AnyLock
+  if (!isLock(lock)) throw new InvalidInputError('locks', 'an array of locks or names', lock)
+  return lock
+}
+
+function isLock(value: unknown): value is AnyLock {
+  if (typeof value !== 'object' || value === null) return false
+  const { name, acquire } = value as Partial<AnyLock>
+  return typeof name === 'string' && typeof acquire === 'function'
 }

@@ -6,6 +6,7 @@ import {
   type AcquireOptions,
   checkKeys,
   checkMs,
+  checkSignal,
   defaultHold,
   type HoldOptions,
   resolveHold,
@@ -36,8 +37,13 @@ const SHAPE = { kind: 'mutex', limit: 1 } as const
 /** One leader at a time, for as long as it lives and wants to be. */
 export class Election extends Lock<Leadership> {
   constructor(desk: Desk, name: string, options: HoldOptions = {}) {
-    const settings = resolveHold(options, defaultHold(desk.settings), desk.backend.guarantees)
-    super(desk, { name: checkName(name), shape: SHAPE, weight: 1, settings })
+    const settings = resolveHold(options, defaultHold(desk.settings), desk.limits)
+    super(desk, {
+      name: checkName(name, 'name', desk.limits.nameBytesMax),
+      shape: SHAPE,
+      weight: 1,
+      settings,
+    })
   }
 
   /** Waits to become the leader. Give a `note` that tells the others how to reach you. */
@@ -55,13 +61,14 @@ export class Election extends Lock<Leadership> {
   async *observe(options: ObserveOptions = {}): AsyncGenerator<Leader | null, void, undefined> {
     checkKeys(options, ['everyMs', 'signal'])
     const everyMs = options.everyMs === undefined ? 500 : checkMs(options.everyMs, 'everyMs', 1)
+    const signal = options.signal === undefined ? undefined : checkSignal(options.signal)
     let last: Leader | null | undefined
     for (;;) {
-      options.signal?.throwIfAborted()
+      signal?.throwIfAborted()
       const leader = await this.leader()
       if (last === undefined || leader?.ref !== last?.ref) yield leader
       last = leader
-      await this.#sleep(everyMs, options.signal)
+      await this.#sleep(everyMs, signal)
     }
   }
 

@@ -3,7 +3,7 @@ import type { Desk } from '../core/desk.js'
 import { AcquireTimeoutError } from '../core/errors.js'
 import type { Hold, StoreHold } from '../core/hold.js'
 import { type AcquireOptions, checkFunction, type HoldSettings, resolveAcquire } from '../core/options.js'
-import type { Refusal } from '../core/waiters.js'
+import type { Refusal, Wish } from '../core/waiters.js'
 import { runUnder } from './run-under.js'
 
 /** What every primitive offers: the definition of a lock, not the holding of it. */
@@ -42,7 +42,7 @@ export abstract class Lock<H extends Hold, O extends AcquireOptions = AcquireOpt
   }
 
   async acquire(options?: O): Promise<H> {
-    const result = await this.claim(options, this.definition.settings.waitMs)
+    const result = await this.claim(this.wishOf(options, this.definition.settings.waitMs))
     if (!isRefusal(result)) return result
     throw new AcquireTimeoutError(result.waitedMs, result.holder, {
       resource: this.name,
@@ -52,7 +52,7 @@ export abstract class Lock<H extends Hold, O extends AcquireOptions = AcquireOpt
   }
 
   async tryAcquire(options?: O): Promise<H | null> {
-    const result = await this.claim(options, 0)
+    const result = await this.claim(this.wishOf(options, 0))
     return isRefusal(result) ? null : result
   }
 
@@ -79,16 +79,16 @@ export abstract class Lock<H extends Hold, O extends AcquireOptions = AcquireOpt
   }
 
   /** Throws at once where the options are wrong; its callers are async, so theirs see a rejection. */
-  protected claim(options: O | undefined, waitMs: number | null): Promise<H | Refusal> {
-    const { name, shape, weight, settings: own } = this.definition
+  protected wishOf(options: O | undefined, waitMs: number | null): Wish {
+    const { weight, settings: own } = this.definition
     const base = waitMs === own.waitMs ? own : { ...own, waitMs }
-    const wish =
-      options === undefined
-        ? { weight, settings: base }
-        : {
-            settings: resolveAcquire(options, base, this.desk.backend.guarantees, this.extraKeys),
-            weight: this.weightOf(options),
-          }
+    if (options === undefined) return { weight, settings: base }
+    const settings = resolveAcquire(options, base, this.desk.limits, this.extraKeys)
+    return { settings, weight: this.weightOf(options) }
+  }
+
+  protected claim(wish: Wish): Promise<H | Refusal> {
+    const { name, shape } = this.definition
     return this.desk
       .acquire(name, shape, wish)
       .then((result) => (isRefusal(result) ? result : this.wrap(result)))

@@ -1,4 +1,5 @@
 import type { Desk } from '../core/desk.js'
+import { InvalidInputError } from '../core/errors.js'
 import type { Hold, StoreHold } from '../core/hold.js'
 import { checkName } from '../core/names.js'
 import {
@@ -9,7 +10,7 @@ import {
   type HoldOptions,
   resolveHold,
 } from '../core/options.js'
-import type { Refusal } from '../core/waiters.js'
+import type { Refusal, Wish } from '../core/waiters.js'
 import { Lock } from './lock.js'
 import { flowWith, heldInFlow, ReenteredHold } from './reentrancy.js'
 import { runUnder } from './run-under.js'
@@ -29,8 +30,13 @@ export class Mutex extends Lock<Hold> {
   readonly #reentrant: boolean
 
   constructor(desk: Desk, name: string, options: MutexOptions = {}) {
-    const settings = resolveHold(options, defaultHold(desk.settings), desk.backend.guarantees, ['reentrant'])
-    super(desk, { name: checkName(name), shape: SHAPE, weight: 1, settings })
+    const settings = resolveHold(options, defaultHold(desk.settings), desk.limits, ['reentrant'])
+    super(desk, {
+      name: checkName(name, 'name', desk.limits.nameBytesMax),
+      shape: SHAPE,
+      weight: 1,
+      settings,
+    })
     this.#reentrant = options.reentrant === undefined ? false : checkBoolean(options.reentrant, 'reentrant')
   }
 
@@ -43,19 +49,24 @@ export class Mutex extends Lock<Hold> {
   /** Runs `fn` as part of the flow that has `hold`, for code that acquires without `run()` and wants to re-enter. */
   within<T>(hold: Hold, fn: () => T): T {
     checkFunction(fn, 'fn')
+    checkHold(hold)
     hold.assertHeld()
     return flowWith(this.desk, hold, fn)
   }
 
-  protected override claim(
-    options: AcquireOptions | undefined,
-    waitMs: number | null,
-  ): Promise<Hold | Refusal> {
+  protected override claim(wish: Wish): Promise<Hold | Refusal> {
     const outer = this.#reentrant ? heldInFlow(this.desk, this.name) : null
-    return outer === null ? super.claim(options, waitMs) : Promise.resolve(new ReenteredHold(outer))
+    if (outer === null) return super.claim(wish)
+    const { signal } = wish.settings
+    return signal?.aborted ? Promise.reject(signal.reason) : Promise.resolve(new ReenteredHold(outer))
   }
 
   protected override wrap(hold: StoreHold): Hold {
     return hold
   }
+}
+
+function checkHold(value: unknown): void {
+  const usable = typeof value === 'object' && value !== null && 'assertHeld' in value && 'fence' in value
+  if (!usable) throw new InvalidInputError('hold', 'a hold of this lock', value)
 }

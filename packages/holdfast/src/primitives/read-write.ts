@@ -15,8 +15,8 @@ export class ReadWrite {
   readonly #definition: LockDefinition
 
   constructor(desk: Desk, name: string, options: HoldOptions = {}) {
-    const settings = resolveHold(options, defaultHold(desk.settings), desk.backend.guarantees)
-    this.name = checkName(name)
+    const settings = resolveHold(options, defaultHold(desk.settings), desk.limits)
+    this.name = checkName(name, 'name', desk.limits.nameBytesMax)
     desk.requireShape(SHAPE, 'read-write locks')
     this.#desk = desk
     this.#definition = { name: this.name, shape: SHAPE, weight: 1, settings }

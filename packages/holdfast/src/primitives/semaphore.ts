@@ -21,10 +21,10 @@ export class Semaphore extends Lock<Hold, SemaphoreAcquireOptions> {
   readonly limit: number
 
   constructor(desk: Desk, name: string, limit: number, options: HoldOptions = {}) {
-    const settings = resolveHold(options, defaultHold(desk.settings), desk.backend.guarantees)
+    const settings = resolveHold(options, defaultHold(desk.settings), desk.limits)
     const shape = { kind: 'semaphore', limit: checkInteger(limit, 'limit', 1, LIMIT_MAX) } as const
     desk.requireShape(shape, 'semaphores')
-    super(desk, { name: checkName(name), shape, weight: 1, settings })
+    super(desk, { name: checkName(name, 'name', desk.limits.nameBytesMax), shape, weight: 1, settings })
     this.limit = limit
   }
 
