@@ -1,6 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { storeFor } from 'holdfast-servers'
 import { describe, expect, it } from 'vitest'
 import { createLocks } from '../../src/client/client.js'
 import { sqliteBackend } from '../../src/sqlite.js'
@@ -8,8 +6,10 @@ import { describeBackend, type OpenedStore } from '../../src/testing.js'
 import { killWhileHolding } from './crash-child.js'
 
 async function open(): Promise<OpenedStore> {
-  const folder = await mkdtemp(join(tmpdir(), 'holdfast-conformance-'))
-  const path = join(folder, 'locks.db')
+  const outcome = await storeFor('sqlite')
+  if (outcome.kind === 'not run') throw new Error(`sqlite was not run: ${outcome.reason}`)
+  const { store } = outcome
+  const path = store.url.slice('sqlite:'.length)
   const operator = await createLocks(sqliteBackend({ path }))
   return {
     connect: (options, wrap = (backend) => backend) => createLocks(wrap(sqliteBackend({ path })), options),
@@ -22,7 +22,7 @@ async function open(): Promise<OpenedStore> {
     },
     async close() {
       await operator.close()
-      await rm(folder, { recursive: true })
+      await store.dispose()
     },
   }
 }

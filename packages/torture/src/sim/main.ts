@@ -12,7 +12,7 @@ import { World } from './world.js'
 const HELP = `The simulator: the real core on virtual time, with faults decided by a seed.
 
   npm run sim -- [--steps M] [--from N] [--threads T]   run seeds N, N+1, … until M steps are done (default 2,000,000)
-  npm run sim -- --seed N [--lines L]                   replay one seed; prints the last L lines of what happened
+  npm run sim -- --seed N [--steps M] [--lines L]       replay one seed; prints the last L lines of what happened
   npm run sim -- --mutants                              plant known faults one by one; each must be found
   npm run sim -- --suite                                what \`npm test\` runs: 2,000,000 steps, then the mutants
 
@@ -46,8 +46,10 @@ async function main(): Promise<number> {
     return 0
   }
   const threads = whole('threads', values.threads, Math.max(1, availableParallelism()))
-  if (values.seed !== undefined)
-    return await replay(whole('seed', values.seed, 1), whole('lines', values.lines, 60))
+  if (values.seed !== undefined) {
+    const steps = whole('steps', values.steps, STEPS_PER_WORLD)
+    return await replay(whole('seed', values.seed, 1), steps, whole('lines', values.lines, 60))
+  }
   if (values.mutants === true) return await hunt(threads)
   const steps = whole('steps', values.steps, SUITE_STEPS)
   const clean = await sweep(whole('from', values.from, 1), steps, threads)
@@ -80,9 +82,9 @@ function report({ failure }: Tally): void {
   else console.log(`VIOLATION ${failure.message}\nReplay it with: npm run sim -- --seed ${failure.seed}`)
 }
 
-async function replay(seed: number, lines: number): Promise<number> {
+async function replay(seed: number, steps: number, lines: number): Promise<number> {
   const trace: string[] = []
-  const result = await new World(seed, (line) => trace.push(line)).run(STEPS_PER_WORLD)
+  const result = await new World(seed, (line) => trace.push(line)).run(steps)
   console.log(trace.slice(-lines).join('\n'))
   console.log(`Seed ${seed}: ${result.steps} steps, ${result.grants} grants, ${result.faults} faults`)
   console.log(result.violation === null ? 'No violation.' : `VIOLATION ${result.violation.message}`)
