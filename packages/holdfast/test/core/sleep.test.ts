@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { MemoryStore, memoryBackend } from '../../src/backends/memory/backend.js'
 import { createLocks } from '../../src/client/client.js'
-import type { Backend } from '../../src/core/backend.js'
+import type { Claim, Patience, Verdict } from '../../src/core/backend.js'
 import { LockLostError, OutcomeUnknownError } from '../../src/core/errors.js'
 import type { Timers } from '../../src/core/runtime.js'
+import { RelayBackend } from '../../src/testing/conformance/relay-backend.js'
 import { VirtualRuntime, VirtualTime } from '../../src/testing/virtual-time.js'
 
 /** A machine whose monotonic clock, and with it its timers, stand still while it sleeps. The store's clock does not. */
@@ -41,6 +42,23 @@ class Laptop extends VirtualRuntime {
     await this.#world.advance(ms)
     this.#asleepSince = null
     this.#sleptMs += ms
+  }
+}
+
+/** Holds the answer to the first attempt back until it is told to give it. */
+class DelayingBackend extends RelayBackend {
+  answer: () => void = () => {}
+  #first = true
+
+  override async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
+    const verdict = await super.attempt(claim, patience)
+    if (this.#first) {
+      this.#first = false
+      await new Promise<void>((resolve) => {
+        this.answer = resolve
+      })
+    }
+    return verdict
   }
 }
 
@@ -96,19 +114,7 @@ describe('a machine that slept', () => {
   it('does not use a grant whose answer slept in a buffer', async () => {
     const { time, store } = worldWithStore()
     const laptop = new Laptop(time)
-    const inner = memoryBackend(store)
-    let late: (() => void) | null = null
-    const delaying: Backend = {
-      ...methodsOf(inner),
-      attempt: async (claim, patience) => {
-        const verdict = await inner.attempt(claim, patience)
-        if (late !== null) return verdict
-        await new Promise<void>((resolve) => {
-          late = resolve
-        })
-        return verdict
-      },
-    }
+    const delaying = new DelayingBackend(memoryBackend(store))
     const locks = await createLocks(delaying, { ttlMs: 5_000, requestMs: 60_000 }, laptop)
     const other = await createLocks(memoryBackend(store), { ttlMs: 60_000 }, new VirtualRuntime(time))
     const pending = locks.mutex('a').acquire()
@@ -116,7 +122,7 @@ describe('a machine that slept', () => {
     // The lease ends while the machine sleeps, and somebody else gets the lock.
     await laptop.sleep(6_000)
     const next = await other.mutex('a').acquire()
-    ;(late as (() => void) | null)?.()
+    delaying.answer()
     let held = false
     void pending.then(() => {
       held = true
@@ -130,18 +136,3 @@ describe('a machine that slept', () => {
     await other.close()
   })
 })
-
-function methodsOf(backend: Backend): Backend {
-  return {
-    name: backend.name,
-    guarantees: backend.guarantees,
-    open: (sink) => backend.open(sink),
-    attempt: (claim, patience) => backend.attempt(claim, patience),
-    renew: (requests) => backend.renew(requests),
-    release: (claim) => backend.release(claim),
-    inspect: (resource) => backend.inspect(resource),
-    list: (prefix) => backend.list(prefix),
-    evict: (resource, ref) => backend.evict(resource, ref),
-    close: () => backend.close(),
-  }
-}
