@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Opened } from '../src/workers/opener.js'
 import { Children } from './children.js'
 
-const ROUNDS = 25
+const ROUNDS = 15
 const PROCESSES = 8
 const TIMES = 20
 

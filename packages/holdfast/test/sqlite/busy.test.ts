@@ -110,6 +110,22 @@ describe('a busy database', () => {
     raw.exec('ROLLBACK')
   })
 
+  it('does not leave an opening that had to wait with an old view of the file', async () => {
+    const path = await tempPath()
+    const raw = await openRaw(path)
+    raw.exec('BEGIN EXCLUSIVE')
+    const opening = openBackend({ path, busyMs: 1_000 })
+    // Long enough for several tries, each of which finds the new file busy.
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    raw.exec('ROLLBACK')
+    const other = await openBackend({ path })
+    const backend = await opening
+    const claim = claimOf('a')
+    await other.attempt(claim, PATIENT)
+    await other.release(claim)
+    expect((await backend.attempt(claimOf('b'), PATIENT)).kind).toBe('granted')
+  })
+
   it('does not bring back a claim whose release overtook its attempt', async () => {
     const path = await tempPath()
     const backend = await openBackend({ path })

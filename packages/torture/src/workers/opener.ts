@@ -16,11 +16,10 @@ export interface Opened {
 const times = Number(argument(1))
 await tell({ kind: 'ready' })
 await told('go')
-// A request that is stuck for so long is one that the store will not answer by itself.
-const locks = await connect(argument(0), { requestMs: 1_500 })
+const locks = await connect(argument(0))
 const outcomes: string[] = []
 for (let done = 0; done < times; done += 1) {
-  const hold = await locks.mutex('opened').acquire({ waitMs: 3_000 })
+  const hold = await locks.mutex('opened').acquire({ waitMs: 60_000 })
   outcomes.push(await hold.release())
 }
 await tell<Opened>({ kind: 'opened', outcomes })

@@ -131,12 +131,14 @@ export class Connection {
     const { path } = this
     await this.#patiently(() => database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`))
     // Before anything is changed, the switch to WAL included, it must be clear whose file this is.
-    await this.#patiently(() => isInitialised(database, path))
+    await this.#patiently(() => isInitialised(this.#sql, path))
     // Takes effect on a new file only. Rows are small and every commit writes whole pages, so small pages are quicker.
     await this.#patiently(() => database.exec(`PRAGMA page_size = ${PAGE_BYTES}`))
-    await this.#patiently(() => switchToWal(database, path))
+    await this.#patiently(() => switchToWal(this.#sql, path))
     await this.#patiently(() => database.exec('PRAGMA synchronous = FULL'))
-    await this.#patiently(() => this.#transaction(database, () => initialise(database, path, machine)))
+    await this.#patiently(() =>
+      this.#transaction(database, (sql) => initialise(database, sql, path, machine)),
+    )
     await this.#patiently(() => database.exec('PRAGMA synchronous = NORMAL'))
   }
 
@@ -212,8 +214,8 @@ export class Connection {
   }
 }
 
-function switchToWal(database: SqliteDatabase, path: string): void {
-  const row = new RowReader(database.prepare('PRAGMA journal_mode = WAL').get(), path, null)
+function switchToWal(sql: Sql, path: string): void {
+  const row = new RowReader(sql('PRAGMA journal_mode = WAL').get(), path, null)
   const mode = row.text('journal_mode')
   if (mode === 'wal') return
   throw new UnsupportedError(

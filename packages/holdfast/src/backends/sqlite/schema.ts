@@ -3,6 +3,7 @@
 import { quote, UnsupportedError } from '../../core/errors.js'
 import type { SqliteDatabase } from './client.js'
 import type { Machine } from './clock.js'
+import type { Sql } from './connection.js'
 import { RowReader } from './rows.js'
 
 /** "HLDF" in ASCII: tells a database of Holdfast from any other. */
@@ -53,13 +54,21 @@ const TABLES = `
  */
 const BOOT_JUMP = 2 ** 32
 
+/** In one statement, because another process may make the tables between two. */
+const WHOSE = `SELECT (SELECT application_id FROM pragma_application_id) AS application_id,
+  (SELECT user_version FROM pragma_user_version) AS user_version,
+  (SELECT count(*) FROM sqlite_master) AS tables`
+const META = `SELECT fence, boot FROM meta`
+
 /**
  * Refuses a database of another program or of a later Holdfast. It only reads, so what is refused stays
- * untouched.
+ * untouched. The statement must be the same one on every try: libsql does not reset one that found the file busy
+ * until it runs again, and an abandoned one would keep an old view of the file, and every write out.
  */
-export function isInitialised(database: SqliteDatabase, path: string): boolean {
-  const applicationId = pragma(database, path, 'application_id')
-  const version = pragma(database, path, 'user_version')
+export function isInitialised(sql: Sql, path: string): boolean {
+  const row = new RowReader(sql(WHOSE).get(), path, null)
+  const applicationId = row.number('application_id')
+  const version = row.number('user_version')
   if (applicationId === APPLICATION_ID && version === SCHEMA_VERSION) return true
   if (applicationId === APPLICATION_ID) {
     throw new UnsupportedError(
@@ -68,9 +77,7 @@ export function isInitialised(database: SqliteDatabase, path: string): boolean {
       { backend: 'sqlite' },
     )
   }
-  const counted = database.prepare('SELECT count(*) AS count FROM sqlite_master').get()
-  const tables = new RowReader(counted, path, null)
-  if (applicationId === 0 && version === 0 && tables.number('count') === 0) return false
+  if (applicationId === 0 && version === 0 && row.number('tables') === 0) return false
   throw new UnsupportedError(
     `The SQLite database ${quote(path)} belongs to another program. Give Holdfast a file of its own.`,
     { backend: 'sqlite' },
@@ -80,19 +87,15 @@ export function isInitialised(database: SqliteDatabase, path: string): boolean {
 /**
  * Runs in one transaction with synchronous=FULL: makes what is missing, and frees everything after a reboot.
  */
-export function initialise(database: SqliteDatabase, path: string, machine: Machine): void {
-  if (!isInitialised(database, path)) {
+export function initialise(database: SqliteDatabase, sql: Sql, path: string, machine: Machine): void {
+  if (!isInitialised(sql, path)) {
     database.exec(TABLES)
-    database.prepare('INSERT INTO meta (one, fence, boot) VALUES (1, 0, ?)').run(machine.bootId)
+    sql('INSERT INTO meta (one, fence, boot) VALUES (1, 0, ?)').run(machine.bootId)
     return
   }
-  const meta = new RowReader(database.prepare('SELECT fence, boot FROM meta').get(), path, null)
+  const meta = new RowReader(sql(META).get(), path, null)
   if (meta.text('boot') === machine.bootId) return
   const fence = meta.integer('fence', 0, Number.MAX_SAFE_INTEGER - BOOT_JUMP) + BOOT_JUMP
   database.exec('DELETE FROM places')
-  database.prepare('UPDATE meta SET fence = ?, boot = ?').run(fence, machine.bootId)
-}
-
-function pragma(database: SqliteDatabase, path: string, name: string): number {
-  return new RowReader(database.prepare(`PRAGMA ${name}`).get(), path, null).number(name)
+  sql('UPDATE meta SET fence = ?, boot = ?').run(fence, machine.bootId)
 }
