@@ -90,6 +90,8 @@ export class Seek {
         const result = this.#consider(verdict) ?? (await this.#pause(verdict))
         if (result === null) continue
         if (result.kind !== 'granted' || (await this.#isFull())) return this.#cancelled ? DROPPED : result
+        // The store grants but does not renew: without a pause this would ask as fast as it answers.
+        await this.#sleep(RETRY_MS)
       }
     } catch (error) {
       this.cancel()

@@ -190,6 +190,8 @@ export class Keeper {
         this.lose(standing, now >= standing.limitAt ? 'max-hold' : 'expired')
       } else if (standing.renewing === null && now >= standing.renewDueAt) {
         this.#ready.push(standing)
+        // Until its batch has its turn, the moment to stop must not be missed.
+        if (standing.state === 'held') this.#wheel.put(standing, standing.endsAt)
       } else {
         this.#schedule(standing)
       }
