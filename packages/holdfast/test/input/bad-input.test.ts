@@ -13,9 +13,9 @@ import {
   notText,
   strange,
 } from './bad-values.js'
-import { CountingBackend } from './counting-backend.js'
 import { optionProbes, type Probe, testProbes } from './probe.js'
 import { casesTried, expectRefused } from './refusal.js'
+import { WatchedBackend } from './watched-backend.js'
 
 const HOLD_KEYS = ['ttlMs', 'renew', 'minHoldMs', 'maxHoldMs', 'note']
 const ACQUIRE_KEYS = [...HOLD_KEYS, 'waitMs', 'signal']
@@ -38,8 +38,8 @@ const ACQUIRE_OPTIONS: ReadonlyMap<string, fc.Arbitrary<unknown>> = new Map([
   ['signal', notSignal],
 ])
 
-const backend = new CountingBackend()
-const other = new CountingBackend({ ttlMinMs: 10_000, ttlMaxMs: 86_400_000, ttlStepMs: 1_000 })
+const backend = new WatchedBackend()
+const other = new WatchedBackend({ ttlMinMs: 10_000, ttlMaxMs: 86_400_000, ttlStepMs: 1_000 })
 let locks: Locks
 let otherLocks: Locks
 let closing: Locks
@@ -234,12 +234,12 @@ describe('bad input is refused before anything reaches the store', () => {
   testProbes('guarding', backend, gateProbes())
 
   it('refuses what the store cannot do, at construction', async () => {
-    const bare = new CountingBackend({ weights: false, limitMax: 1, fencing: 'none' })
+    const bare = new WatchedBackend({ weights: false, limitMax: 1, fencing: 'none' })
     const client = await createLocks(bare)
     await expectRefused(bare, () => client.readWrite('x'))
     await expectRefused(bare, () => client.semaphore('x', 3))
     await expectRefused(bare, () => createLocks(bare, { requireFence: true }))
-    const small = new CountingBackend({ limitMax: 100, nameBytesMax: 64 })
+    const small = new WatchedBackend({ limitMax: 100, nameBytesMax: 64 })
     const smallClient = await createLocks(small)
     await expectRefused(small, () => smallClient.semaphore('x', 101))
     await expectRefused(small, () => smallClient.readWrite('x'))
@@ -273,9 +273,9 @@ describe('bad input is refused before anything reaches the store', () => {
   })
 
   it('tried enough, and the store has heard of nothing since', async () => {
-    const calls = backend.calls
+    const calls = backend.allCalls
     await new Promise((resolve) => setTimeout(resolve, 20))
-    expect(backend.calls).toBe(calls)
+    expect(backend.allCalls).toBe(calls)
     expect(casesTried()).toBeGreaterThanOrEqual(CASES_MIN)
     console.log(`bad input: ${casesTried()} cases`)
   })

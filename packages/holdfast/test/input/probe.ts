@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
 import { notOptions } from './bad-values.js'
-import type { CountingBackend } from './counting-backend.js'
 import { expectRefused } from './refusal.js'
+import type { WatchedBackend } from './watched-backend.js'
 
 const RUNS_PER_PROBE = 60
 
@@ -30,7 +30,7 @@ export function optionProbes(
   ]
 }
 
-export function testProbes(heading: string, backend: CountingBackend, probes: readonly Probe[]): void {
+export function testProbes(heading: string, backend: WatchedBackend, probes: readonly Probe[]): void {
   describe(heading, () => {
     it.each(probes.map((probe) => [probe.what, probe] as const))('%s', async (_, { bad, call }) => {
       const property = fc.asyncProperty(bad, async (value) => {

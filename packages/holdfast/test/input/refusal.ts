@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { HoldfastError, InvalidInputError } from '../../src/index.js'
-import type { CountingBackend } from './counting-backend.js'
+import type { WatchedBackend } from './watched-backend.js'
 
 /** C0 without exception, DEL and C1: none of them may reach a log through a message. */
 const CONTROL = /\p{Cc}/u
@@ -15,9 +15,9 @@ export function casesTried(): number {
 }
 
 /** Calls with a bad input, which must be refused by an error of Holdfast before anything reaches the store. */
-export async function expectRefused(backend: CountingBackend, call: () => unknown): Promise<void> {
+export async function expectRefused(backend: WatchedBackend, call: () => unknown): Promise<void> {
   count += 1
-  const callsBefore = backend.calls
+  const callsBefore = backend.allCalls
   const error = await errorOf(call)
   if (!(error instanceof HoldfastError)) {
     throw new Error(`Expected a HoldfastError, got ${error === null ? 'no error' : describeError(error)}`)
@@ -30,7 +30,7 @@ export async function expectRefused(backend: CountingBackend, call: () => unknow
   expect(error.message.length).toBeLessThan(MESSAGE_LENGTH_MAX)
   expect(CONTROL.test(error.message), 'the message has a raw control character').toBe(false)
   expect(error.message.isWellFormed(), 'the message has a lone surrogate').toBe(true)
-  expect(backend.calls).toBe(callsBefore)
+  expect(backend.allCalls).toBe(callsBefore)
 }
 
 /** What a call throws or rejects with; null if it does neither. An iterable is asked for its first value. */
