@@ -1,16 +1,31 @@
 // @ts-check
 import { memory } from './memory.js'
 import { applyPolicy, requiredStores } from './policy.js'
+import { redisStores } from './redis-stores.js'
 import { sqlite } from './sqlite.js'
 
+/** @typedef {import('./store.js').Controls} Controls */
 /** @typedef {import('./store.js').StoreDefinition} StoreDefinition */
 /** @typedef {import('./store.js').StoreOutcome} StoreOutcome */
 
 /** Every store that tests can ask for, by name. @type {ReadonlyMap<string, StoreDefinition>} */
-export const stores = new Map([memory, sqlite].map((store) => [store.name, store]))
+export const stores = new Map([memory, sqlite, ...redisStores].map((store) => [store.name, store]))
 
 /**
  * Gives a fresh store, or says why it cannot be had. Rejects if the store is required and not there.
+ * @template {keyof Controls} Name
+ * @overload
+ * @param {Name} name
+ * @returns {Promise<import('./store.js').ControlledOutcome<Controls[Name]>>}
+ */
+/**
+ * @overload
+ * @param {string} name
+ * @param {ReadonlyMap<string, StoreDefinition>} [known]
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {Promise<StoreOutcome>}
+ */
+/**
  * @param {string} name
  * @param {ReadonlyMap<string, StoreDefinition>} [known]
  * @param {NodeJS.ProcessEnv} [env]

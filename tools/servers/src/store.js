@@ -7,13 +7,33 @@
  * @property {string} name
  * @property {string} url
  * @property {() => Promise<void>} dispose
+ * @property {unknown} [control] What a fault test needs to end, stop and start the servers behind the store. It is
+ *   there for the stores of `Controls`, with the type given there.
+ */
+
+/**
+ * The control of every store that has one.
+ * @typedef {{
+ *   readonly 'redis': import('./redis.js').RedisServer,
+ *   readonly 'redis-masters': import('./redis.js').RedisMasters,
+ *   readonly 'redis-sentinel': import('./redis-sentinel.js').RedisSentinel,
+ *   readonly 'redis-cluster': import('./redis-cluster.js').RedisCluster,
+ * }} Controls
  */
 
 /**
  * What came of asking for a store: it is ready, or it cannot be had here, with a reason in words.
  * A test that gets `not run` must say so; it must not pass.
- * @typedef {{ readonly kind: 'ready', readonly store: Store }
- *   | { readonly kind: 'not run', readonly name: string, readonly reason: string }} StoreOutcome
+ * @typedef {{ readonly kind: 'ready', readonly store: Store } | StoreNotRun} StoreOutcome
+ */
+
+/** @typedef {{ readonly kind: 'not run', readonly name: string, readonly reason: string }} StoreNotRun */
+
+/**
+ * What came of asking for a store that has a control.
+ * @template Control
+ * @typedef {{ readonly kind: 'ready', readonly store: Store & { readonly control: Control } }
+ *   | StoreNotRun} ControlledOutcome
  */
 
 /**
@@ -22,6 +42,9 @@
  * @typedef {object} StoreDefinition
  * @property {string} name
  * @property {() => Promise<StoreOutcome>} start
+ * @property {readonly string[]} [programs] What it cannot be started without; the names of `src/programs.js`.
+ * @property {readonly string[]} [extras] What some of its tests can use besides, for example the client of another
+ *   language.
  */
 
 export {}

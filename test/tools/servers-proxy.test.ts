@@ -1,0 +1,191 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startProxy, type TcpProxy } from 'holdfast-servers'
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+/** A server that answers every request with itself and remembers all of them, behind a proxy. */
+async function echoBehindProxy(): Promise<{ proxy: TcpProxy; received: () => string }> {
+  let text = ''
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.on('data', (chunk) => {
+      text += chunk.toString()
+      socket.write(chunk)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The server has no port.')
+  const proxy = await startProxy(address.port)
+  onTestFinished(async () => {
+    await proxy.dispose()
+    await proxy.dispose()
+    server.close()
+  })
+  return { proxy, received: () => text }
+}
+
+/** A client that collects what it gets. */
+async function client(
+  proxy: TcpProxy,
+): Promise<{ socket: Socket; got: () => string; closed: () => boolean }> {
+  const socket = connect(proxy.port, '127.0.0.1')
+  let text = ''
+  socket.on('error', () => undefined)
+  socket.on('data', (chunk) => {
+    text += chunk.toString()
+  })
+  await once(socket, 'connect')
+  return { socket, got: () => text, closed: () => socket.closed }
+}
+
+async function eventually(holds: () => boolean): Promise<void> {
+  await expect.poll(holds, { timeout: 30_000, interval: 5 }).toBe(true)
+}
+
+/** Long enough for what must not come to come. */
+const aMoment = () => sleep(50)
+
+describe('startProxy', () => {
+  it('passes bytes on both ways, and the end of a connection', async () => {
+    const { proxy } = await echoBehindProxy()
+    const { socket, got, closed } = await client(proxy)
+    socket.write('hello')
+    await eventually(() => got() === 'hello')
+    expect(proxy.connections).toBe(1)
+    socket.end()
+    await eventually(() => closed() && proxy.connections === 0)
+    expect(proxy.accepted).toBe(1)
+  })
+
+  it('cuts all connections', async () => {
+    const { proxy } = await echoBehindProxy()
+    const clients = [await client(proxy), await client(proxy)]
+    await eventually(() => proxy.connections === 2)
+    expect(proxy.cut()).toBe(2)
+    await eventually(() => clients.every(({ closed }) => closed()))
+    expect(proxy.connections).toBe(0)
+    await client(proxy)
+  })
+
+  it('cuts only the connections that a filter chooses', async () => {
+    const { proxy } = await echoBehindProxy()
+    const [first, second, third] = [await client(proxy), await client(proxy), await client(proxy)]
+    // The word may come in pieces, and leaving a channel is something else.
+    first.socket.write('*2\r\n$11\r\nUNSUBSCRIBE\r\n$1\r\na\r\n')
+    second.socket.write('*2\r\n$9\r\nsub')
+    await eventually(() => second.got().endsWith('sub'))
+    second.socket.write('scribe\r\n$1\r\na\r\n')
+    await eventually(() => second.got().endsWith('a\r\n') && first.got().endsWith('a\r\n'))
+    expect(proxy.cut(({ sawSubscribe }) => sawSubscribe)).toBe(1)
+    await eventually(() => second.closed())
+    expect(proxy.cut(({ index }) => index === 2)).toBe(1)
+    await eventually(() => third.closed())
+    expect(first.closed()).toBe(false)
+  })
+
+  it('refuses new connections and leaves the present ones', async () => {
+    const { proxy } = await echoBehindProxy()
+    const present = await client(proxy)
+    present.socket.write('a')
+    await eventually(() => present.got() === 'a')
+    proxy.refuse(true)
+    const refused = await client(proxy)
+    await eventually(() => refused.closed())
+    present.socket.write('b')
+    await eventually(() => present.got() === 'ab')
+    proxy.refuse(false)
+    const allowed = await client(proxy)
+    allowed.socket.write('c')
+    await eventually(() => allowed.got() === 'c')
+  })
+
+  it('holds bytes back both ways, and lets them go in order', async () => {
+    const { proxy, received } = await echoBehindProxy()
+    const { socket, got } = await client(proxy)
+    proxy.hold(true)
+    const seen = proxy.waitForBytes('request', 'two')
+    socket.write('one')
+    await sleep(5)
+    socket.write('two')
+    await seen
+    await aMoment()
+    expect(received()).toBe('')
+    proxy.hold(false)
+    await eventually(() => got() === 'onetwo')
+    expect(received()).toBe('onetwo')
+  })
+
+  it('delivers a request that was held back although its client has given up', async () => {
+    const { proxy, received } = await echoBehindProxy()
+    const { socket } = await client(proxy)
+    proxy.hold(true)
+    const seen = proxy.waitForBytes('request')
+    socket.write('late')
+    await seen
+    socket.destroy()
+    await aMoment()
+    expect(received()).toBe('')
+    proxy.hold(false)
+    await eventually(() => received() === 'late' && proxy.connections === 0)
+  })
+
+  it('holds back only replies', async () => {
+    const { proxy, received } = await echoBehindProxy()
+    const { socket, got } = await client(proxy)
+    proxy.holdReplies(true)
+    const seen = proxy.waitForBytes('reply')
+    socket.write('one')
+    await seen
+    await aMoment()
+    expect(received()).toBe('one')
+    expect(got()).toBe('')
+    proxy.holdReplies(false)
+    await eventually(() => got() === 'one')
+  })
+
+  it('throws replies away', async () => {
+    const { proxy, received } = await echoBehindProxy()
+    const { socket, got } = await client(proxy)
+    proxy.dropReplies(true)
+    const seen = proxy.waitForBytes('reply')
+    socket.write('lost')
+    await seen
+    proxy.dropReplies(false)
+    socket.write('found')
+    await eventually(() => got() === 'found')
+    expect(received()).toBe('lostfound')
+  })
+
+  it('delays bytes and keeps their order when the delay changes', async () => {
+    const { proxy } = await echoBehindProxy()
+    const { socket, got } = await client(proxy)
+    proxy.delay(100)
+    const start = performance.now()
+    const seen = proxy.waitForBytes('request')
+    socket.write('slow')
+    await seen
+    proxy.delay(0)
+    socket.write('fast')
+    await eventually(() => got() === 'slowfast')
+    // The request alone was delayed: its reply came when there was no delay any more.
+    expect(performance.now() - start).toBeGreaterThanOrEqual(99)
+  })
+
+  it('closes a connection when there is no server', async () => {
+    const proxy = await startProxy(1)
+    onTestFinished(() => proxy.dispose())
+    const { closed } = await client(proxy)
+    await eventually(closed)
+    await eventually(() => proxy.connections === 0)
+  })
+
+  it('says what it waited for in vain', async () => {
+    const { proxy } = await echoBehindProxy()
+    await expect(proxy.waitForBytes('reply', 'never', { timeoutMs: 20 })).rejects.toThrow(
+      "reply with 'never'",
+    )
+  })
+})

@@ -1,0 +1,169 @@
+// @ts-check
+// Installs the programs that stores need, where that is possible without asking anybody.
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { missingPrograms, missingReason, programNamed, whereIs } from './programs.js'
+
+/**
+ * @typedef {object} ProgramState
+ * @property {string} name
+ * @property {'present' | 'installed' | 'missing'} kind
+ * @property {string} [reason] Why it is missing, and how to get it.
+ */
+
+const installMs = 10 * 60_000
+const outputTailLength = 1_000
+
+/**
+ * Makes sure that programs are there; installs what is missing if this process may. Never rejects because one cannot
+ * be had: it says so.
+ * @param {readonly string[]} names The names of `src/programs.js`.
+ * @param {object} [options]
+ * @param {NodeJS.ProcessEnv} [options.env] `HOLDFAST_INSTALL=no` forbids to install anything.
+ * @param {(line: string) => void} [options.log] Is told what is done.
+ * @returns {Promise<ProgramState[]>} In the order of the names.
+ */
+export async function ensurePrograms(names, { env = process.env, log = () => undefined } = {}) {
+  const missing = missingPrograms(names, env)
+  const problem = missing.length === 0 ? undefined : await install(missing, env, log)
+  const still = missingPrograms(missing, env)
+  return [...new Set(names)].map((name) => {
+    if (!missing.includes(name)) return { name, kind: 'present' }
+    if (!still.includes(name)) return { name, kind: 'installed' }
+    const because = problem === undefined ? 'the package does not bring it' : problem
+    const note = 'Tests start their own server and do not use the one of compose.yaml'
+    return {
+      name,
+      kind: 'missing',
+      reason: `${missingReason([name])}. ${note}. Not installed here: ${because}`,
+    }
+  })
+}
+
+/**
+ * @param {readonly string[]} missing
+ * @param {NodeJS.ProcessEnv} env
+ * @param {(line: string) => void} log
+ * @returns {Promise<string | undefined>} Why nothing was installed.
+ */
+async function install(missing, env, log) {
+  const rights = rightsToInstall(env)
+  if (typeof rights === 'string') return rights
+  const unlock = await lock(env)
+  if (unlock === undefined) return 'another installation did not end in time'
+  try {
+    // Somebody else may have installed it while this process waited.
+    const wanted = missingPrograms(missing, env)
+    if (wanted.length === 0) return undefined
+    const packages = [...new Set(wanted.map((name) => programNamed(name).package))]
+    log(`installing ${packages.join(', ')}`)
+    return await withServicesOff(wanted, rights.prefix, env, async () => {
+      const update = await aptGet(rights.prefix, ['update'], env)
+      const result = await aptGet(
+        rights.prefix,
+        ['install', '-y', '--no-install-recommends', ...packages],
+        env,
+      )
+      // A list that could not be brought up to date may still do.
+      return result === undefined ? undefined : (update ?? result)
+    })
+  } finally {
+    unlock()
+  }
+}
+
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {{ readonly prefix: readonly string[] } | string} What to put before a command to run it as the superuser,
+ *   or why nothing may be installed.
+ */
+function rightsToInstall(env) {
+  if (env.HOLDFAST_INSTALL === 'no') return 'HOLDFAST_INSTALL is no'
+  if (process.platform !== 'linux' || ['apt-get', 'flock'].some((name) => whereIs(name, env) === undefined)) {
+    return 'only a Linux with apt-get and flock can be served'
+  }
+  if (process.getuid?.() === 0) return { prefix: [] }
+  if (whereIs('sudo', env) === undefined) return 'this user is not root, and there is no sudo'
+  const asked = spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore', env })
+  return asked.status === 0 ? { prefix: ['sudo', '-n'] } : 'this user is not root, and sudo wants a password'
+}
+
+/**
+ * Keeps other processes of this user from installing at the same time. The lock is one of the kernel on a file, held
+ * by a child until its input closes, so it ends with this process however that ends.
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<(() => void) | undefined>} Gives the lock back; undefined if it could not be had in time.
+ */
+function lock(env) {
+  const file = join(tmpdir(), `holdfast-servers-install-${process.getuid?.() ?? 0}.lock`)
+  const seconds = String(installMs / 1_000)
+  const holder = spawn('flock', ['-w', seconds, file, 'sh', '-c', 'echo locked; exec cat'], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+    env,
+  })
+  return new Promise((resolve, reject) => {
+    holder.once('error', reject)
+    holder.once('exit', () => resolve(undefined))
+    holder.stdout.once('data', () => resolve(() => void holder.stdin.end()))
+  })
+}
+
+/**
+ * Runs a task while the services of the packages cannot be started: a Redis server on its usual port is nothing that
+ * these tests asked for. Where systemd runs, the units are masked until the next start of the machine at most;
+ * elsewhere, and in containers, the usual policy keeps them from starting.
+ * @template T
+ * @param {readonly string[]} names
+ * @param {readonly string[]} prefix
+ * @param {NodeJS.ProcessEnv} env
+ * @param {() => Promise<T>} task
+ * @returns {Promise<T>}
+ */
+async function withServicesOff(names, prefix, env, task) {
+  const services = existsSync('/run/systemd/system')
+    ? names.flatMap((name) => programNamed(name).services ?? [])
+    : []
+  if (services.length === 0) return task()
+  await run([...prefix, 'systemctl', 'mask', '--runtime', ...services], env)
+  try {
+    return await task()
+  } finally {
+    await run([...prefix, 'systemctl', 'unmask', '--runtime', ...services], env)
+  }
+}
+
+/**
+ * @param {readonly string[]} prefix
+ * @param {readonly string[]} args
+ * @param {NodeJS.ProcessEnv} env
+ */
+function aptGet(prefix, args, env) {
+  const settings = ['DPkg::Lock::Timeout=300', 'Acquire::Retries=1', 'Acquire::http::Timeout=30']
+  const options = settings.flatMap((setting) => ['-o', setting])
+  // The variables are set behind sudo, which would not let them through.
+  const variables = ['env', 'DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1']
+  return run([...prefix, ...variables, 'apt-get', ...options, ...args], env)
+}
+
+/**
+ * @param {readonly string[]} command
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<string | undefined>} What went wrong.
+ */
+function run([program = '', ...args], env) {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env, timeout: installMs })
+  let output = ''
+  const keep = (/** @type {Buffer} */ chunk) => {
+    output = (output + chunk.toString('utf8')).slice(-outputTailLength)
+  }
+  child.stdout.on('data', keep)
+  child.stderr.on('data', keep)
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(`${program} could not be run: ${error.message}`))
+    child.once('close', (code) => {
+      resolve(code === 0 ? undefined : `\`${[program, ...args].join(' ')}\` failed: ${output.trim()}`)
+    })
+  })
+}
