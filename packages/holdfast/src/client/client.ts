@@ -48,7 +48,7 @@ export async function createLocks(
   checkBackend(backend)
   const settings = resolveClient(options, backend.guarantees, backend.name)
   const desk = new Desk(backend, runtime, settings, report)
-  await backend.open(desk.sink())
+  await desk.open()
   return new Locks(desk)
 }
 

@@ -80,8 +80,11 @@ export interface RenewRequest {
   readonly leaseMs: number
 }
 
-/** `renewed`: the lease was set. `held`: a session or connection keeps it, and does. `lost`: definitely not there any more. */
-export type Renewal = 'renewed' | 'held' | 'lost'
+/**
+ * `renewed`: the lease was set. `held`: a session or connection keeps it, and does. `lost`: definitely not there any
+ * more. `unknown`: nothing can be said of this one, while others of the same batch were answered for.
+ */
+export type Renewal = 'renewed' | 'held' | 'lost' | 'unknown'
 
 /** `released`: an entry was removed. `gone`: there was none of this claim's. */
 export type Release = 'released' | 'gone'
@@ -130,6 +133,11 @@ export interface Guarantees {
 export interface Sink {
   /** The claim that took the place with this fence is now admitted, and its lease is what its last answered request said. */
   granted(claimId: string, fence: bigint | null): void
+  /**
+   * Somebody waits behind this claim, so its process shall not pass it on among its own callers for longer than a
+   * turn. A store that cannot tell never calls it, and the time that a claim stays is then the only bound.
+   */
+  wanted(claimId: string): void
   /** Something changed at the resource: a reason to try again, never a proof. */
   hint(resource: string): void
   /** The claim is definitely not in the line any more. */

@@ -56,10 +56,29 @@ export class Desk {
     return this.#closing !== null
   }
 
+  /** Opens the store. One that does not answer is given up, so that nobody waits for ever before the first lock. */
+  async open(): Promise<void> {
+    const { backend, runtime, settings } = this
+    const call = attempted(() => backend.open(this.sink()))
+    const context = { resource: null, backend: backend.name }
+    try {
+      await withDeadline(runtime.timers, settings.outageMs, true, call, context)
+    } catch (error) {
+      await attempted(() => backend.close()).catch(() => {})
+      throw error
+    }
+  }
+
   /** The one upward path. Late and repeated calls find nobody, and nothing happens. */
   sink(): Sink {
     return {
       granted: (claimId, fence) => this.#seeks.ofClaim(claimId)?.pushed(fence),
+      wanted: (claimId) => {
+        // The message may overtake the answer that grants the claim.
+        const seek = this.#seeks.ofClaim(claimId)
+        if (seek === undefined) this.#keeper.wanted(claimId)
+        else seek.standing.isWanted = true
+      },
       hint: (resource) => {
         for (const seek of this.#seeks.ofResource(resource)) seek.hint()
       },
@@ -132,7 +151,17 @@ export class Desk {
 
   async *list(prefix: string): AsyncGenerator<ResourceView> {
     this.#refuseClosed()
-    for await (const view of this.backend.list(prefix)) yield showFences(view)
+    const views = this.backend.list(prefix)[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const next = await this.#ask(() => views.next(), null)
+        if (next.done === true) return
+        yield showFences(next.value)
+      }
+    } finally {
+      // Not awaited: a store that did not answer would hold up whoever has stopped listening.
+      void attempted(async () => await views.return?.()).catch(() => {})
+    }
   }
 
   async evict(resource: string, ref: string, reason: string): Promise<boolean> {
@@ -199,7 +228,7 @@ export class Desk {
     if (this.isClosed) throw new ClosedError({ backend: this.backend.name })
   }
 
-  #ask<T>(call: () => Promise<T>, resource: string): Promise<T> {
+  #ask<T>(call: () => Promise<T>, resource: string | null): Promise<T> {
     this.#refuseClosed()
     const context = { resource, backend: this.backend.name }
     return withDeadline(this.runtime.timers, this.settings.requestMs, true, attempted(call), context)

@@ -29,6 +29,9 @@ export function mayHandOver(standing: Standing, wish: Wish, now: number): boolea
     standing.renews &&
     standing.handOvers < HAND_OVERS_MAX &&
     now - standing.since < TENURE_MS &&
+    // Where others are known to wait, a turn serves those who were there when it began: then nobody waits for longer
+    // than one round of everybody, in whichever process they are.
+    (!standing.isWanted || standing.handOvers < standing.turn) &&
     // The next caller shall not start on the last part of a lease.
     now < lease.sentAt + lease.leaseMs / 2 &&
     fits(standing, wish)

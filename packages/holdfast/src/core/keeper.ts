@@ -1,6 +1,6 @@
 import type { Backend, Renewal } from './backend.js'
 import { attempted, withDeadline } from './deadline.js'
-import type { LockLostReason } from './errors.js'
+import { type LockLostReason, OutcomeUnknownError } from './errors.js'
 import type { Report } from './events.js'
 import type { ClientSettings } from './options.js'
 import type { Runtime, Timer } from './runtime.js'
@@ -77,6 +77,14 @@ export class Keeper {
     // Two renewals of one claim never overlap; each one under way ends with its own deadline.
     while (standing.renewing !== null) await standing.renewing
     const [state] = await this.#renew([standing], () => leaseMs)
+    if (state === 'unknown') {
+      const { resource } = standing.claim
+      const { name } = this.#backend
+      throw new OutcomeUnknownError(`The ${name} store could not say whether the claim still stands.`, {
+        resource,
+        backend: name,
+      })
+    }
     return state as Renewal
   }
 
@@ -84,6 +92,12 @@ export class Keeper {
   lost(claimId: string, reason: LockLostReason): void {
     const standing = this.#kept.get(claimId)
     if (standing !== undefined) this.lose(standing, reason)
+  }
+
+  /** Somebody waits for the claim at the store. */
+  wanted(claimId: string): void {
+    const standing = this.#kept.get(claimId)
+    if (standing !== undefined) standing.isWanted = true
   }
 
   /** A hold is lost for good, and told so once. A waiting claim only has to take its place again. */
@@ -220,9 +234,19 @@ export class Keeper {
   #renewBatch(batch: readonly Standing[]): void {
     const askOf = (standing: Standing): number =>
       standing.renews || standing.state === 'waiting' ? standing.askMs : 0
-    this.#renew(batch, askOf).catch((error: unknown) => {
-      this.#report({ type: 'renewal-failed', resources: batch.map(({ claim }) => claim.resource), error })
-    })
+    const report = (failed: readonly Standing[], error: unknown): void => {
+      if (failed.length === 0) return
+      this.#report({ type: 'renewal-failed', resources: failed.map(({ claim }) => claim.resource), error })
+    }
+    this.#renew(batch, askOf).then(
+      (states) => {
+        report(
+          batch.filter((_, index) => states[index] === 'unknown'),
+          null,
+        )
+      },
+      (error: unknown) => report(batch, error),
+    )
   }
 
   async #renew(
@@ -244,6 +268,7 @@ export class Keeper {
       for (const [index, standing] of batch.entries()) {
         const state = states[index] as Renewal
         if (state === 'lost') this.#gone(standing)
+        else if (state === 'unknown') this.#retryLater(standing)
         else if (!slept) this.#confirmed(standing, sentAt, asks[index] as number, awake)
       }
       return states
@@ -281,11 +306,15 @@ export class Keeper {
   }
 
   #settled(batch: readonly Standing[], failed: boolean): void {
-    const { clock, random } = this.#runtime
     for (const standing of batch) {
       standing.renewing = null
-      if (failed) standing.renewDueAt = clock.monotonicMs() + renewRetryMs(standing.askMs, random.fraction())
+      if (failed) this.#retryLater(standing)
       this.#schedule(standing)
     }
+  }
+
+  #retryLater(standing: Standing): void {
+    const { clock, random } = this.#runtime
+    standing.renewDueAt = clock.monotonicMs() + renewRetryMs(standing.askMs, random.fraction())
   }
 }

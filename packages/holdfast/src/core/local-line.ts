@@ -218,6 +218,7 @@ export class LocalLine implements HoldKeeping, Departures {
       standing.state = 'held'
       standing.since = now
       standing.askMs = settings.ttlMs
+      standing.turn = this.#waiters.size
       standing.onLost = (reason) => this.#lost(standing, reason)
       this.#heldWeight += standing.claim.weight
     }
@@ -261,8 +262,11 @@ export class LocalLine implements HoldKeeping, Departures {
   async #release(standing: Standing): Promise<ReleaseOutcome> {
     this.#end(standing)
     this.#releasing += 1
+    const releasing = this.#context.releaser.release(standing)
+    // The next claim goes out right behind the release, so that a store which takes both together answers both at once.
+    this.#serve()
     try {
-      return await this.#context.releaser.release(standing)
+      return await releasing
     } finally {
       this.#releasing -= 1
       this.#serve()

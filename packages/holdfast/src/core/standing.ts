@@ -14,6 +14,10 @@ export class Standing {
   since = 0
   /** How many times the claim has passed from one local caller to the next. */
   handOvers = 0
+  /** How many local callers waited when the store granted it: those it may serve even if others wait for it. */
+  turn = 0
+  /** Whether the store has said that somebody waits behind it. */
+  isWanted = false
   lease: Lease
   /** From here on nothing may rely on it. Kept as a number because it is read on every check. */
   abortAt: number

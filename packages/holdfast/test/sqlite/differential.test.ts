@@ -1,80 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type {
-  Backend,
-  Claim,
-  Patience,
-  Renewal,
-  RenewRequest,
-  ResourceView,
-  Shape,
-  Verdict,
-} from '../../src/core/backend.js'
-import { decide, isLive, type Place, renewedExpiry, viewLine } from '../../src/core/line.js'
+import type { Backend, Claim, Shape } from '../../src/core/backend.js'
 import { refOf } from '../../src/core/names.js'
+import { LineModel, randomOf } from '../support/line-model.js'
 import { claimOf, FakeMachine, openBackend, tempPath } from './support.js'
-
-/** The same contract with an array: nothing but the rule and the bookkeeping around it. */
-class Model {
-  readonly #lines = new Map<string, Place[]>()
-  #fence = 0n
-
-  attempt(claim: Claim, patience: Patience, now: number): Verdict {
-    const line = this.#live(claim.resource, now)
-    const decision = decide(line, claim, patience, now)
-    if (decision.kind === 'mismatched' || decision.kind === 'refused') return decision
-    const { admitted, leaseMs, ahead, retryAfterMs, holder } = decision
-    let fence: bigint | null
-    if (decision.kind === 'join') {
-      this.#fence += 1n
-      fence = this.#fence
-      const { id, shape, weight, owner, note } = claim
-      line.push({ id, shape, weight, fence, joinedAt: now, expiresAt: now + leaseMs, owner, note })
-    } else {
-      const { place, weight, extend } = decision
-      fence = place.fence
-      line[line.indexOf(place)] = { ...place, weight, expiresAt: extend ? now + leaseMs : place.expiresAt }
-    }
-    if (admitted) return { kind: 'granted', fence, leaseMs }
-    return { kind: 'waiting', fence, leaseMs, ahead, retryAfterMs, holder }
-  }
-
-  renew(request: RenewRequest, now: number): Renewal {
-    const line = this.#live(request.claim.resource, now)
-    const index = line.findIndex((place) => place.id === request.claim.id)
-    const expiresAt = renewedExpiry(line[index], request, now)
-    if (expiresAt === null) return 'lost'
-    line[index] = { ...(line[index] as Place), expiresAt }
-    return 'renewed'
-  }
-
-  remove(resource: string, isIt: (place: Place) => boolean, now: number): boolean {
-    const line = this.#live(resource, now)
-    const index = line.findIndex(isIt)
-    if (index >= 0) line.splice(index, 1)
-    return index >= 0
-  }
-
-  view(resource: string, now: number): ResourceView {
-    return viewLine(resource, this.#live(resource, now), now)
-  }
-
-  #live(resource: string, now: number): Place[] {
-    const line = (this.#lines.get(resource) ?? []).filter((place) => isLive(place, now))
-    this.#lines.set(resource, line)
-    return line
-  }
-}
-
-/** mulberry32: small, and the same everywhere. */
-function randomOf(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
-  }
-}
 
 const SHAPES: readonly Shape[] = [
   { kind: 'mutex', limit: 1 },
@@ -86,7 +14,7 @@ const STEPS = 30
 
 async function runHistory(
   seed: number,
-  model: Model,
+  model: LineModel,
   backends: Backend[],
   machine: FakeMachine,
 ): Promise<void> {
@@ -147,7 +75,12 @@ describe('the SQLite backend and the rule', () => {
     const path = await tempPath()
     const machine = new FakeMachine()
     const backends = [await openBackend({ path, machine }), await openBackend({ path, machine })]
-    const model = new Model()
+    // One counter for the whole file, whatever the resource.
+    let fence = 0n
+    const model = new LineModel(() => {
+      fence += 1n
+      return fence
+    })
     for (let seed = 1; seed <= 2_000; seed += 1) await runHistory(seed, model, backends, machine)
   })
 })

@@ -6,9 +6,11 @@ import { type SqliteOptions, sqliteBackend } from '../../src/backends/sqlite/bac
 import type { SqliteDatabase } from '../../src/backends/sqlite/client.js'
 import type { Machine } from '../../src/backends/sqlite/clock.js'
 import { pickDriver } from '../../src/backends/sqlite/driver.js'
-import type { Backend, Claim, Patience, Sink } from '../../src/core/backend.js'
+import type { Backend, Claim, Patience } from '../../src/core/backend.js'
+import { NO_SINK } from '../support/claims.js'
 
-export const NO_SINK: Sink = { granted: () => {}, hint: () => {}, lost: () => {} }
+export { claimOf, NO_SINK } from '../support/claims.js'
+
 export const NOW_OR_NEVER: Patience = { waitMs: 0, leaseMs: 1_000 }
 export const PATIENT: Patience = { waitMs: 5_000, leaseMs: 1_000 }
 
@@ -67,21 +69,6 @@ export async function openRaw(path: string): Promise<SqliteDatabase> {
   }
 }
 
-let ids = 0
-
-export function claimOf(resource: string, changes: Partial<Claim> = {}): Claim {
-  ids += 1
-  return {
-    id: `id-${ids}`,
-    resource,
-    shape: { kind: 'mutex', limit: 1 },
-    weight: 1,
-    ttlMs: 10_000,
-    owner: { host: 'box', pid: 7, client: 'c1' },
-    note: null,
-    ...changes,
-  }
-}
 
 export async function fenceOf(backend: Backend, claim: Claim): Promise<bigint> {
   const verdict = await backend.attempt(claim, PATIENT)

@@ -109,10 +109,16 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'holdfast/src/backends/memory/backend.ts',
     find: "if (expiresAt === null) return 'lost'",
     replace: `if (expiresAt === null) {
-      const deaf = { granted: () => {}, hint: () => {}, lost: () => {} }
+      const deaf = { granted: () => {}, wanted: () => {}, hint: () => {}, lost: () => {} }
       const { kind } = this.attempt(claim, { waitMs: 0, leaseMs: request.leaseMs }, deaf)
       return kind === 'granted' ? 'renewed' : 'lost'
     }`,
+  },
+  {
+    name: 'unanswered renewal counted',
+    file: `${CORE}/keeper.ts`,
+    find: "else if (state === 'unknown') this.#retryLater(standing)\n",
+    replace: '',
   },
   {
     name: 'renewal shortens',

@@ -1,5 +1,5 @@
 import { BackendUnavailableError } from 'holdfast'
-import type { Backend, Claim, Guarantees, Patience, RenewRequest, Sink } from 'holdfast/backend'
+import type { Backend, Claim, Guarantees, Patience, Renewal, RenewRequest, Sink } from 'holdfast/backend'
 import { MemoryStore, memoryBackend } from 'holdfast/memory'
 import type { SeededRandom, VirtualTime } from 'holdfast/testing'
 import type { SimProcess } from './process.js'
@@ -96,6 +96,7 @@ export class SimStore {
     let sink: Sink | null = null
     const push = (): Sink => ({
       granted: (id, fence) => this.#push(process, () => sink?.granted(id, fence)),
+      wanted: (id) => this.#push(process, () => sink?.wanted(id)),
       hint: (resource) => this.#push(process, () => sink?.hint(resource)),
       lost: (id, reason) => this.#push(process, () => sink?.lost(id, reason)),
     })
@@ -111,7 +112,7 @@ export class SimStore {
         this.#request(process, `attempt ${nameOf(claim)}`, () => this.store.attempt(claim, patience, pushed)),
       renew: (requests: readonly RenewRequest[]) =>
         this.#request(process, `renew ${requests.map(({ claim }) => nameOf(claim)).join(', ')}`, () =>
-          requests.map((request) => this.store.renew(request)),
+          requests.map((request) => this.#renewOne(request)),
         ),
       release: (claim: Claim) =>
         this.#request(process, `release ${nameOf(claim)}`, () => this.store.release(claim)),
@@ -122,6 +123,14 @@ export class SimStore {
         this.#request(process, `evict ${resource}`, () => this.store.evict(resource, ref)),
       close: async () => undefined,
     }
+  }
+
+  /** A store of several parts may answer for some claims and not for others, whether or not it renewed those. */
+  #renewOne(request: RenewRequest): Renewal {
+    const { lostRequest, lostReply } = this.weather
+    if (this.#random.chance(lostRequest)) return 'unknown'
+    const renewal = this.store.renew(request)
+    return this.#random.chance(lostReply) ? 'unknown' : renewal
   }
 
   #request<T>(process: SimProcess, what: string, run: () => T): Promise<T> {

@@ -68,6 +68,7 @@ export class MemoryStore {
       const { id, shape, weight, owner, note } = claim
       const entry = { id, shape, weight, fence, joinedAt: now, expiresAt, owner, note, sink, told: admitted }
       this.#lines.set(claim.resource, [...line, entry])
+      if (!admitted) this.#ask(line, sink)
     } else {
       fence = decision.place.fence
       const { weight } = decision
@@ -158,8 +159,21 @@ export class MemoryStore {
       resource,
       line.map((entry, index) => (index < admitted && !entry.told ? { ...entry, told: true } : entry)),
     )
+    const isWanted = admitted < line.length
     queueMicrotask(() => {
-      for (const { sink, id, fence } of news) sink.granted(id, fence)
+      for (const { sink, id, fence } of news) {
+        if (isWanted) sink.wanted(id)
+        sink.granted(id, fence)
+      }
+    })
+  }
+
+  /** The first who has to wait tells those who hold; those behind need not repeat it. */
+  #ask(line: readonly Entry[], by: Sink): void {
+    const holders = line.filter(({ told, sink }) => told && sink !== by)
+    if (line.some(({ told }) => !told)) return
+    queueMicrotask(() => {
+      for (const { sink, id } of holders) sink.wanted(id)
     })
   }
 }

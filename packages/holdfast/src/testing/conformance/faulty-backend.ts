@@ -135,6 +135,7 @@ class FaultyBackend extends RelayBackend {
   override open(sink: Sink): Promise<void> {
     return super.open({
       granted: (claimId, fence) => this.#push(() => sink.granted(claimId, fence)),
+      wanted: (claimId) => this.#push(() => sink.wanted(claimId)),
       hint: (resource) => this.#push(() => sink.hint(resource)),
       lost: (claimId, reason) => sink.lost(claimId, reason),
     })
