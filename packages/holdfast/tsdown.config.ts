@@ -1,7 +1,8 @@
 import { defineConfig } from 'tsdown'
+import { luaText } from '../../tools/lua-text.mjs'
 
 /** One entry for each subpath of the exports map in package.json. */
-const entries = ['index', 'backend', 'memory', 'sqlite', 'fencing', 'testing']
+const entries = ['index', 'backend', 'memory', 'sqlite', 'redis', 'fencing', 'testing']
 
 export default defineConfig({
   entry: Object.fromEntries(entries.map((name) => [name, `src/${name}.ts`])),
@@ -13,6 +14,7 @@ export default defineConfig({
   minify: false,
   clean: true,
   logLevel: 'warn',
+  plugins: [luaText()],
   checks: { pluginTimings: false },
   // The built files mirror the source, so that stack traces name a file that a reader can find.
   unbundle: true,
@@ -20,7 +22,7 @@ export default defineConfig({
   outExtensions: ({ format }) =>
     format === 'cjs' ? { js: '.cjs', dts: '.d.cts' } : { js: '.js', dts: '.d.ts' },
   // Drivers are optional peers that are loaded lazily from the user's own node_modules.
-  deps: { neverBundle: [/^node:/, 'libsql', 'better-sqlite3'] },
+  deps: { neverBundle: [/^node:/, 'libsql', 'better-sqlite3', 'ioredis', 'redis'] },
   // A dynamic import of a driver stays one in CommonJS too, so that a driver which is ESM can be loaded from both.
   outputOptions: { dynamicImportInCjs: true },
 })

@@ -5,6 +5,8 @@ export const EXIT = {
   ok: 0,
   /** `break` found nothing to evict, or the demonstration did not show what it should. */
   nothing: 1,
+  /** `doctor` found a warning or a danger. */
+  unwell: 1,
   usage: 64,
   unavailable: 69,
   internal: 70,

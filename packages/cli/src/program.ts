@@ -3,6 +3,7 @@ import packageJson from '../package.json' with { type: 'json' }
 import type { Cli } from './cli.js'
 import { breakCommand } from './commands/break.js'
 import { demoCommand } from './commands/demo.js'
+import { doctorCommand } from './commands/doctor.js'
 import { lsCommand } from './commands/ls.js'
 import { runCommand } from './commands/run.js'
 import { showCommand } from './commands/show.js'
@@ -46,7 +47,7 @@ export function createProgram(cli: Cli): Command {
     .exitOverride()
     .configureOutput({ outputError: (text) => say(oneLine(text)) })
     .addHelpText('after', ABOUT)
-  for (const command of [runCommand, lsCommand, showCommand, breakCommand, demoCommand]) {
+  for (const command of [runCommand, lsCommand, showCommand, breakCommand, doctorCommand, demoCommand]) {
     program.addCommand(command(cli).copyInheritedSettings(program))
   }
   // Without this the most likely mistake would be answered with a riddle about some option of the command.

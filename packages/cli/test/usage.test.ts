@@ -72,7 +72,7 @@ describe('help', { timeout: TIMEOUT_MS }, () => {
     expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 
-  test.each(['run', 'ls', 'show', 'break', 'demo'])('%s explains itself', async (command) => {
+  test.each(['run', 'ls', 'show', 'break', 'doctor', 'demo'])('%s explains itself', async (command) => {
     const { exitCode, stdout, stderr } = await bench.holdfast([command, '--help'])
     expect(exitCode).toBe(0)
     expect(stderr).toBe('')

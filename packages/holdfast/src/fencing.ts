@@ -1,1 +1,7 @@
+export {
+  type GuardedSetOptions,
+  type RedisGuard,
+  type RedisGuardOptions,
+  redisGuard,
+} from './backends/redis/guard.js'
 export { FenceGate } from './fencing/gate.js'

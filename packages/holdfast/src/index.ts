@@ -1,5 +1,6 @@
 export { type CloseOptions, createLocks, EVENTS_CHANNEL, type EvictOptions, Locks } from './client/client.js'
 export { connect } from './connect/connect.js'
+export { examine } from './connect/examine.js'
 export type {
   ClaimView,
   Guarantees,
@@ -9,6 +10,7 @@ export type {
   ResourceView,
   Shape,
 } from './core/backend.js'
+export type { Finding, FindingLevel } from './core/doctor.js'
 export {
   AcquireTimeoutError,
   type AnyHoldfastError,

@@ -4,7 +4,8 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { hostname, uptime } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { pid } from 'node:process'
-import type { Runtime } from '../core/runtime.js'
+import type { Runtime, Timer } from '../core/runtime.js'
+import { SharedTimers } from './shared-timers.js'
 
 const FRACTION_GRAIN = 2 ** 32
 const ID_BYTES = 16
@@ -22,6 +23,21 @@ function freshId(): string {
   return pool.toString('hex', used - ID_BYTES, used)
 }
 
+/** From this length on a timer is most likely a deadline, which is set for every request and hardly ever met. */
+const SHARED_FROM_MS = 1_000
+
+const shared = new Map<number, SharedTimers>()
+
+function startShared(afterMs: number, run: () => void, keepAlive: boolean): Timer {
+  let timers = shared.get(afterMs)
+  if (timers === undefined) {
+    const forget = (): void => void shared.delete(afterMs)
+    timers = new SharedTimers(afterMs, () => performance.now(), setTimeout, forget)
+    shared.set(afterMs, timers)
+  }
+  return timers.start(run, keepAlive)
+}
+
 export const systemRuntime: Runtime = {
   identity: { host: hostname(), pid },
   clock: {
@@ -31,6 +47,7 @@ export const systemRuntime: Runtime = {
   },
   timers: {
     start(afterMs, run, keepAlive) {
+      if (afterMs >= SHARED_FROM_MS) return startShared(afterMs, run, keepAlive)
       const timer = setTimeout(run, afterMs)
       if (!keepAlive) timer.unref()
       return { cancel: () => clearTimeout(timer) }

@@ -89,7 +89,9 @@ export class Seek {
         const verdict = await this.#ask()
         const result = this.#consider(verdict) ?? (await this.#pause(verdict))
         if (result === null) continue
-        if (result.kind !== 'granted' || (await this.#isFull())) return this.#cancelled ? DROPPED : result
+        if (result.kind !== 'granted' || this.standing.renews || (await this.#isFull())) {
+          return this.#cancelled ? DROPPED : result
+        }
         // The store grants but does not renew: without a pause this would ask as fast as it answers.
         await this.#sleep(RETRY_MS)
       }
@@ -181,7 +183,7 @@ export class Seek {
    */
   async #isFull(): Promise<boolean> {
     const { standing, claim } = this
-    if (standing.renews || standing.lease.leaseMs >= claim.ttlMs) return true
+    if (standing.lease.leaseMs >= claim.ttlMs) return true
     try {
       await this.#machinery.keeper.confirm(standing, claim.ttlMs)
       // Only what was credited counts: the answer may have slept in a buffer, or have been that there is nothing left.

@@ -1,0 +1,218 @@
+/**
+ * What Redis and its clients report becomes Holdfast's own error here and nowhere else. What is not understood is given
+ * back as it is: read as contention, it would turn a defect into a wait.
+ */
+
+import {
+  BackendUnavailableError,
+  HoldfastError,
+  OutcomeUnknownError,
+  quote,
+  UnsupportedError,
+} from '../../core/errors.js'
+
+/** The word that an error of the server begins with, such as `NOSCRIPT`; null for an error of the client. */
+export function redisErrorCode(error: unknown): string | null {
+  if (!(error instanceof Error)) return null
+  const isReply = error.name === 'ReplyError' || REPLY_CLASSES.has(error.constructor.name)
+  return isReply ? codeOf(error.message) : null
+}
+
+/** ioredis names its class in `name`; node-redis has classes for simple and for bulk errors. */
+const REPLY_CLASSES: ReadonlySet<string> = new Set(['ReplyError', 'ErrorReply', 'SimpleError', 'BlobError'])
+
+function codeOf(message: string): string | null {
+  // Before version 7, an error inside a script is wrapped into a text about the script.
+  const inner = /^-?ERR Error (?:running|compiling) script .*?: ?@\w+: ?\d+: -?([A-Z][A-Z0-9_]*)\b/.exec(
+    message,
+  )
+  return (inner ?? /^-?([A-Z][A-Z0-9_]*)\b/.exec(message))?.[1] ?? null
+}
+
+interface Advice {
+  readonly text: string
+  /** Waiting will not help, so nobody should. */
+  readonly isFinal?: boolean
+}
+
+/** What the server says, and what to do about it. In every one of these cases it has done nothing. */
+const ADVICE: ReadonlyMap<string, Advice> = new Map<string, Advice>([
+  [
+    'NOSCRIPT',
+    { text: 'has forgotten the script twice in a row. Is something flushing its scripts all the time?' },
+  ],
+  [
+    'READONLY',
+    {
+      text: 'is a replica and takes no writes. A failover may be under way; otherwise connect to the master.',
+    },
+  ],
+  ['LOADING', { text: 'is still loading its data after a restart.' }],
+  ['MASTERDOWN', { text: 'is a replica that has lost its master.' }],
+  [
+    'BUSY',
+    { text: 'is busy running a script of somebody. `SCRIPT KILL` ends one that has written nothing.' },
+  ],
+  ['TRYAGAIN', { text: 'is moving the slot of this name to another node.' }],
+  ['CLUSTERDOWN', { text: 'is a cluster that is not whole: some slots are served by nobody.' }],
+  [
+    'MOVED',
+    {
+      text: 'is a node of a cluster and sends elsewhere for this name. Use a cluster client, `redis+cluster://`.',
+    },
+  ],
+  [
+    'ASK',
+    { text: 'is a node of a cluster that is moving this name. Use a cluster client, `redis+cluster://`.' },
+  ],
+  ['CROSSSLOT', { text: 'is a cluster. Use a cluster client, `redis+cluster://`.' }],
+  ['OOM', { text: 'has no memory left for writes. Raise `maxmemory`, or free some.' }],
+  [
+    'NOREPLICAS',
+    { text: 'has fewer replicas than its `min-replicas-to-write` asks for, and takes no writes.' },
+  ],
+  ['MISCONF', { text: 'takes no writes because it cannot save to disk. See its log.' }],
+  ['NOAUTH', { text: 'wants a password.', isFinal: true }],
+  ['WRONGPASS', { text: 'does not accept the user name or the password.', isFinal: true }],
+  [
+    'NOPERM',
+    {
+      text: 'does not let this user do that. `holdfast doctor` tells which rights are needed.',
+      isFinal: true,
+    },
+  ],
+  ['NOPROTO', { text: 'does not speak the protocol version that the client asks for.', isFinal: true }],
+])
+
+/** Certainly not sent: the client had no connection to send it over. */
+const NOT_SENT: readonly RegExp[] = [
+  /enableOfflineQueue/,
+  /^The client is offline/,
+  /^The client is closed/,
+  /^Cluster isn't ready/,
+  /^None of startup nodes is available/,
+  /^Failed to refresh slots cache/,
+  /^All sentinels are unreachable/,
+  /^Cluster all nodes|^ClusterAllFailedError/,
+  /^None of the sentinels are available/,
+]
+const NOT_SENT_CODES: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+])
+const NOT_SENT_CLASSES: ReadonlySet<string> = new Set([
+  'ClientOfflineError',
+  'ClientClosedError',
+  'ConnectionTimeoutError',
+  'RootNodesUnavailableError',
+  'ClusterAllFailedError',
+])
+
+/** Perhaps sent: the connection ended, or the client's own patience, before an answer came. */
+const UNKNOWN: readonly RegExp[] = [
+  /^Connection is closed/,
+  /^Command timed out/,
+  /^Command aborted due to connection close/,
+  /max retries per request/,
+  /^Socket closed unexpectedly/,
+  /^Socket timeout/,
+  /^Disconnects client/,
+  /^The command was aborted|^The operation was aborted/,
+  /too many Cluster redirections/i,
+]
+const UNKNOWN_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ECONNABORTED'])
+const UNKNOWN_CLASSES: ReadonlySet<string> = new Set([
+  'MaxRetriesPerRequestError',
+  'AbortError',
+  'SocketClosedUnexpectedlyError',
+  'SocketTimeoutError',
+  'TimeoutError',
+  'DisconnectsClientError',
+  'MaxCommandRedirectionsError',
+])
+
+/** What to throw for whatever a client rejected with. */
+export function redisError(error: unknown, resource: string | null = null): unknown {
+  if (error instanceof HoldfastError || !(error instanceof Error)) return error
+  const code = redisErrorCode(error)
+  if (code !== null) return replyError(code, error.message, resource, error)
+  const context = { resource, backend: 'redis', cause: error }
+  if (matches(error, NOT_SENT, NOT_SENT_CODES, NOT_SENT_CLASSES)) {
+    return new BackendUnavailableError('Redis was not reached, so nothing was done.', context)
+  }
+  if (matches(error, UNKNOWN, UNKNOWN_CODES, UNKNOWN_CLASSES)) {
+    return new OutcomeUnknownError('The connection to Redis ended before an answer came.', context)
+  }
+  return error
+}
+
+/** The same for an error that a step of a script met, of which only the text is left. */
+export function stepError(message: string, resource: string): unknown {
+  const code = codeOf(message)
+  return replyError(code ?? 'ERR', message, resource, new Error(message))
+}
+
+function replyError(code: string, message: string, resource: string | null, cause: Error): unknown {
+  const context = { resource, backend: 'redis', cause }
+  if (code === 'WRONGTYPE') {
+    return new UnsupportedError(
+      `The key for ${quote(resource)} is in use for something else. Use another name, or another \`prefix\`.`,
+      context,
+    )
+  }
+  if (code === 'HOLDFAST') {
+    return new BackendUnavailableError(
+      `What Redis has stored for ${quote(resource)} was not written by Holdfast, or the server's clock is far off ` +
+        `(${message}). Look at the key, and delete it if nobody needs it.`,
+      context,
+    )
+  }
+  const advice = ADVICE.get(code)
+  if (advice === undefined) return cause
+  const Class = advice.isFinal === true ? UnsupportedError : BackendUnavailableError
+  return new Class(`The Redis server ${advice.text}`, context)
+}
+
+function matches(
+  error: Error,
+  messages: readonly RegExp[],
+  codes: ReadonlySet<string>,
+  classes: ReadonlySet<string>,
+): boolean {
+  const code: unknown = Reflect.get(error, 'code')
+  return (
+    classes.has(error.constructor.name) ||
+    classes.has(error.name) ||
+    (typeof code === 'string' && codes.has(code)) ||
+    messages.some((pattern) => pattern.test(error.message))
+  )
+}
+
+/** The client does not know, for the moment, which node has the key. */
+export function notServed(): BackendUnavailableError {
+  return new BackendUnavailableError(
+    'No node of the Redis cluster is known to serve this name at the moment.',
+    {
+      backend: 'redis',
+    },
+  )
+}
+
+export function notReplicated(confirmed: number, wanted: number, resource: string): BackendUnavailableError {
+  return new BackendUnavailableError(
+    `Only ${confirmed} of the ${wanted} replicas that \`waitReplicas\` asks for have confirmed ${quote(resource)}, so it ` +
+      'does not count and is taken back.',
+    { resource, backend: 'redis' },
+  )
+}
+
+/** An answer that the recipe's own script cannot have given. */
+export function strangeAnswer(answer: unknown): BackendUnavailableError {
+  return new BackendUnavailableError(
+    `Redis answered with something that Holdfast's script does not say (a ${typeof answer}). Is a proxy in between?`,
+    { backend: 'redis' },
+  )
+}

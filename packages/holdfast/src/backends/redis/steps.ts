@@ -1,0 +1,158 @@
+/**
+ * The way to the line script. What is asked for in one turn of the event loop goes out together, in order, as one call
+ * of the script: the work that a driver and a server do for every command is then shared by all of it.
+ */
+
+import type { BackendUnavailableError } from '../../core/errors.js'
+import { notReplicated, redisError, redisErrorCode, stepError, strangeAnswer } from './errors.js'
+import { source } from './line.lua'
+import type { RedisLink } from './link.js'
+import { Script } from './script.js'
+import { togetherOn } from './slot.js'
+
+export interface StepsOptions {
+  readonly prefix: string
+  /** What the channels begin with that grants are pushed to. */
+  readonly channelPrefix: string
+  readonly fenceMemoryMs: number
+  /** How many replicas must confirm; 0 asks none. */
+  readonly waitReplicas: number
+  readonly waitReplicasMs: number
+}
+
+/** The answer of one step, and how many replicas have it where that was asked. */
+export interface Answer {
+  readonly text: string
+  /** null when enough replicas have confirmed it; else what to say. */
+  readonly unconfirmed: BackendUnavailableError | null
+}
+
+interface Step {
+  readonly resource: string
+  readonly key: string
+  /** As the script wants to read it. */
+  readonly text: string
+  /** Whether it must be confirmed by replicas, where they are asked at all. */
+  readonly confirm: boolean
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Enough to share the cost of a call, few enough that the server begins to answer while the client still sends, and
+ * that nobody else waits long for the server.
+ */
+const STEPS_MAX = 16
+
+const LINE = new Script(source)
+
+export class Steps {
+  readonly #link: RedisLink
+  readonly #options: StepsOptions
+  #pending: Step[] = []
+
+  constructor(link: RedisLink, options: StepsOptions) {
+    this.#link = link
+    this.#options = options
+  }
+
+  run(resource: string, text: string, confirm = false): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#pending.push({ resource, key: this.#options.prefix + resource, text, confirm, resolve, reject })
+      // After everything that is ready to run has run, and before anything is waited for.
+      if (this.#pending.length === 1) process.nextTick(() => this.#flush())
+    })
+  }
+
+  #flush(): void {
+    const pending = this.#pending
+    this.#pending = []
+    for (const group of togetherOn(this.#link, pending, ({ key }) => key)) {
+      for (let from = 0; from < group.length; from += STEPS_MAX) {
+        void this.#send(group.slice(from, from + STEPS_MAX))
+      }
+    }
+  }
+
+  async #send(steps: readonly Step[]): Promise<void> {
+    try {
+      const confirm = this.#options.waitReplicas > 0 && steps.some((step) => step.confirm)
+      const { answers, confirmed } = confirm
+        ? await this.#confirmed(steps)
+        : { answers: await this.#plain(steps), confirmed: null }
+      this.#settleAll(steps, answers, confirmed)
+    } catch (error) {
+      for (const step of steps) step.reject(redisError(error, step.resource))
+    }
+  }
+
+  /** One step is answered by a text, several by a list. */
+  #settleAll(steps: readonly Step[], answers: unknown, confirmed: number | null): void {
+    const list: readonly unknown[] = Array.isArray(answers) ? answers : [answers]
+    if (list.length !== steps.length) throw strangeAnswer(answers)
+    for (const [index, step] of steps.entries()) this.#settle(step, list[index], confirmed)
+  }
+
+  #settle(step: Step, answer: unknown, confirmed: number | null): void {
+    const text = typeof answer === 'string' ? answer : String(answer)
+    if (text.startsWith('! ')) {
+      step.reject(stepError(text.slice(2), step.resource))
+      return
+    }
+    const { waitReplicas } = this.#options
+    const missing = step.confirm && confirmed !== null && confirmed < waitReplicas
+    step.resolve({
+      text,
+      unconfirmed: missing ? notReplicated(confirmed, waitReplicas, step.resource) : null,
+    })
+  }
+
+  #plain(steps: readonly Step[]): Promise<unknown> {
+    const [keys, args] = this.#call(steps, '0')
+    const key = keys[0] as string
+    return LINE.run((command) => this.#link.send(key, command), keys, args)
+  }
+
+  /**
+   * Runs the steps and asks how many replicas have them. WAIT speaks only of what was written over its own connection,
+   * and on another one it would confirm what it has never seen; so the connection is identified before and after, and
+   * an answer from any other counts as nothing.
+   */
+  async #confirmed(steps: readonly Step[]): Promise<{ answers: unknown; confirmed: number }> {
+    const [keys, args] = this.#call(steps, '1')
+    const { waitReplicas, waitReplicasMs } = this.#options
+    const together = async (command: readonly string[]): Promise<readonly unknown[]> =>
+      await this.#link.sendTogether(keys[0] as string, [
+        ['CLIENT', 'INFO'],
+        command,
+        ['WAIT', String(waitReplicas), String(waitReplicasMs)],
+        ['CLIENT', 'INFO'],
+      ])
+    let all = await together(LINE.byDigest(keys, args))
+    if (redisErrorCode(all[1]) === 'NOSCRIPT') all = await together(LINE.byText(keys, args))
+    const [before, answers, replicas, after] = all
+    if (answers instanceof Error) throw answers
+    const same = connectionOf(before) !== null && connectionOf(before) === connectionOf(after)
+    return { answers, confirmed: same && !(replicas instanceof Error) ? Number(replicas) : 0 }
+  }
+
+  #call(steps: readonly Step[], touch: '0' | '1'): [keys: string[], args: string[]] {
+    const { fenceMemoryMs, channelPrefix } = this.#options
+    const keys: string[] = []
+    const args = [String(fenceMemoryMs), touch + channelPrefix]
+    for (const { key, text } of steps) {
+      keys.push(key)
+      args.push(text)
+    }
+    return [keys, args]
+  }
+}
+
+/** Server address, client address and number: no two connections have all three in common. */
+function connectionOf(info: unknown): string | null {
+  if (typeof info !== 'string') return null
+  const id = /\bid=(\d+)/.exec(info)
+  const addr = /\baddr=(\S+)/.exec(info)
+  const laddr = /\bladdr=(\S+)/.exec(info)
+  return id && addr && laddr ? `${id[1]} ${addr[1]} ${laddr[1]}` : null
+}

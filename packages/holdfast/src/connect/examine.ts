@@ -1,0 +1,49 @@
+import { systemRuntime } from '../client/system.js'
+import type { Finding } from '../core/doctor.js'
+import { readUrl, sqlitePath } from './url.js'
+
+type Examiner = (rest: string, url: string) => Promise<Finding[]>
+
+/** Like the stores themselves, their examiners are loaded when they are asked for. */
+const EXAMINERS: ReadonlyMap<string, Examiner> = new Map<string, Examiner>([
+  ['memory', examineMemory],
+  ['sqlite', examineSqliteUrl],
+  ['redis', examineRedisUrl],
+  ['rediss', examineRedisUrl],
+  ['redis+sentinel', examineRedisUrl],
+  ['rediss+sentinel', examineRedisUrl],
+  ['redis+cluster', examineRedisUrl],
+  ['rediss+cluster', examineRedisUrl],
+  ['redis+redlock', examineRedisUrl],
+  ['rediss+redlock', examineRedisUrl],
+])
+
+/**
+ * Looks for what would break locks in how a store is set up, and says what to do about it. It takes the URLs of
+ * `connect()`, changes nothing and touches no lock. It rejects where the store does not answer at all.
+ */
+export async function examine(url = 'sqlite:'): Promise<Finding[]> {
+  const { found: examiner, rest } = readUrl(url, EXAMINERS)
+  return await examiner(rest, url)
+}
+
+async function examineMemory(): Promise<Finding[]> {
+  return [
+    {
+      level: 'note',
+      check: 'scope',
+      found: 'only callers within one process exclude each other, and its end frees everything',
+      advice: 'Between processes use `sqlite:`, between machines a store that is a server.',
+    },
+  ]
+}
+
+async function examineSqliteUrl(rest: string): Promise<Finding[]> {
+  const { examineSqlite } = await import('../backends/sqlite/doctor.js')
+  return await examineSqlite(sqlitePath(rest))
+}
+
+async function examineRedisUrl(_rest: string, url: string): Promise<Finding[]> {
+  const { examineRedisUrl: examineAt } = await import('../backends/redis/doctor.js')
+  return await examineAt(url, systemRuntime)
+}

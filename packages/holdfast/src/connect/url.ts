@@ -1,0 +1,57 @@
+/** What every URL of a store has in common, for all who take one. */
+
+import { InvalidInputError, UnsupportedError } from '../core/errors.js'
+import { hasControl } from '../core/names.js'
+import { defaultDatabasePath } from './default-path.js'
+
+/** Long enough for any path and any set of hosts; an address beyond it is a mistake. */
+const URL_LENGTH_MAX = 4_096
+
+/** What belongs to the scheme of a URL, and the rest of it behind the colon. */
+export function readUrl<T>(
+  url: string,
+  schemes: ReadonlyMap<string, T>,
+): { readonly found: T; readonly rest: string } {
+  checkUrl(url)
+  const colon = url.indexOf(':')
+  const scheme = url.slice(0, Math.max(0, colon)).toLowerCase()
+  const found = schemes.get(scheme)
+  if (found === undefined) {
+    const known = [...schemes.keys()].map((name) => `${name}:`).join(', ')
+    // The rest of the URL may carry a password, so only the scheme is repeated.
+    const got = colon < 0 ? 'a text without a scheme' : `the scheme ${JSON.stringify(scheme.slice(0, 40))}`
+    throw new UnsupportedError(`Expected \`url\` to begin with one of ${known}; got ${got}.`)
+  }
+  return { found, rest: url.slice(colon + 1) }
+}
+
+/** Nothing of it is repeated in a message but its length, because it may carry a password. */
+function checkUrl(url: unknown): void {
+  if (typeof url !== 'string') throw new InvalidInputError('url', 'a store URL', url)
+  if (url.length > URL_LENGTH_MAX) {
+    throw new InvalidInputError('url', `a text of at most ${URL_LENGTH_MAX} characters`, url.length)
+  }
+  if (hasControl(url) || !url.isWellFormed()) {
+    throw new InvalidInputError('url', 'a text without control characters and lone surrogates', url.length)
+  }
+}
+
+/** `sqlite:relative/file`, `sqlite:/absolute/file` and `sqlite:///absolute/file` all mean what they look like. */
+export function sqlitePath(rest: string): string {
+  if (rest === '' || rest === '//') return defaultDatabasePath()
+  const path = decoded(rest.startsWith('//') ? rest.slice(2) : rest)
+  if (hasControl(path)) throw new InvalidInputError('url', 'a path without control characters', path.length)
+  return path
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    throw new InvalidInputError(
+      'url',
+      'a path whose percent signs are escapes (%25 for a plain one)',
+      path.length,
+    )
+  }
+}
