@@ -13,6 +13,9 @@ import type { Runtime, Timer } from './runtime.js'
 import { SeekIndex } from './seek-index.js'
 import type { Refusal, Wish } from './waiters.js'
 
+/** Enough for what one process works on at a time, and nothing that a program with a million names would notice. */
+const IDLE_LINES_MAX = 256
+
 /**
  * Where the claims of one client are made: it joins the store, the keeper and the local lines, and is the sink that
  * the store answers into. The primitives see only this.
@@ -28,6 +31,8 @@ export class Desk {
   readonly #report: Report
   readonly #seeks = new SeekIndex()
   readonly #lines = new Map<string, LocalLine>()
+  /** The lines among them that nobody needs, the one that rests longest first. */
+  readonly #idle = new Set<string>()
   readonly #context: LocalLineContext
   #closing: Promise<void> | null = null
   #drained: (() => void) | null = null
@@ -215,13 +220,27 @@ export class Desk {
   #line(resource: string, shape: Shape): LocalLine {
     const key = `${shape.kind} ${shape.limit} ${resource}`
     const found = this.#lines.get(key)
-    if (found !== undefined) return found
+    if (found !== undefined) {
+      this.#idle.delete(key)
+      return found
+    }
     const line = new LocalLine(this.#context, resource, shape, (quiet) => {
-      if (quiet.isIdle && this.#lines.get(key) === quiet) this.#lines.delete(key)
+      if (quiet.isIdle) this.#rest(key)
       this.#drained?.()
     })
     this.#lines.set(key, line)
     return line
+  }
+
+  /** A name that is used is likely to be used again soon, so a few lines that nobody needs now are kept. */
+  #rest(key: string): void {
+    this.#idle.add(key)
+    if (this.#idle.size <= IDLE_LINES_MAX) return
+    for (const oldest of this.#idle) {
+      this.#idle.delete(oldest)
+      this.#lines.delete(oldest)
+      return
+    }
   }
 
   #refuseClosed(): void {

@@ -69,7 +69,6 @@ export async function openRaw(path: string): Promise<SqliteDatabase> {
   }
 }
 
-
 export async function fenceOf(backend: Backend, claim: Claim): Promise<bigint> {
   const verdict = await backend.attempt(claim, PATIENT)
   if (verdict.kind !== 'granted' && verdict.kind !== 'waiting') throw new Error(`Unexpected ${verdict.kind}`)
