@@ -1,4 +1,9 @@
-export { type RedisOptions, type RedisRecipe, redisBackend } from './backends/redis/backend.js'
+export {
+  type RecipeOptions,
+  type RedisOptions,
+  type RedisRecipe,
+  redisBackend,
+} from './backends/redis/backend.js'
 export type {
   IoredisClient,
   IoredisCluster,
@@ -9,3 +14,6 @@ export type {
   RedisClient,
   RedisDriverName,
 } from './backends/redis/client.js'
+export { LINE_GUARANTEES } from './backends/redis/line.js'
+export { type RedlockOptions, type RedlockRecipe, redlockBackend } from './backends/redis/redlock.js'
+export { SET_NX_GUARANTEES } from './backends/redis/set-nx.js'

@@ -48,7 +48,7 @@ export class Seek {
   #answeredAt: number
   #failures = 0
   #ahead = -1
-  #placeSince = 0
+  #placeSince: number
 
   constructor(machinery: Machinery, claim: Claim, renews: boolean, waitMs: number) {
     const { settings, runtime } = machinery
@@ -58,6 +58,7 @@ export class Seek {
     this.standing = new Standing(claim, renews, leaseMs, settings.skewMs)
     this.standing.onLost = () => this.hint()
     this.#answeredAt = runtime.clock.monotonicMs()
+    this.#placeSince = this.#answeredAt
   }
 
   get claim(): Claim {

@@ -209,7 +209,9 @@ function printable(text: string): string {
 
 function heldBy(holder: HolderNote | null): string {
   if (holder === null) return ''
-  const { host, pid } = holder.owner
+  const { pid } = holder.owner
+  // The store is outside as well: whatever it says who holds, is printed with care.
+  const host = printable(holder.owner.host).slice(1, -1)
   return `; held by process ${pid} on ${host}${holder.note === null ? '' : ` (${printable(holder.note)})`}`
 }
 

@@ -279,12 +279,13 @@ export class LocalLine implements HoldKeeping, Departures {
    */
   async #linger(hold: StoreHold, lingerMs: number): Promise<ReleaseOutcome> {
     const { standing } = hold
-    const { keeper, runtime } = this.#context
+    const { keeper, runtime, limits } = this.#context
     standing.limitAt = Number.POSITIVE_INFINITY
     runtime.timers.start(lingerMs, () => void this.giveBack(hold), false)
     queueMicrotask(() => this.#serve())
     try {
-      await keeper.confirm(standing, lingerMs)
+      // A minimum beyond what the store takes at once is kept up by the renewals, as long as this process is there.
+      await keeper.confirm(standing, Math.min(lingerMs, limits.ttlMaxMs))
       return 'released'
     } catch {
       // The renewals go on, so the claim stays for its minimum unless the store stays silent.

@@ -51,10 +51,11 @@ export class Standing {
 
   /**
    * The store answered for the entry with this fence. A new entry begins a new count, and so does the first answer after
-   * a sleep; otherwise the lease can only gain.
+   * a sleep; otherwise the lease can only gain. Without fences any entry may be a new one.
    */
   placed(fence: bigint | null, sentAt: number, leaseMs: number, awake: number): void {
-    if (fence !== this.fence || awake !== this.awake) this.abortAt = Number.NEGATIVE_INFINITY
+    const isNew = fence === null || fence !== this.fence || awake !== this.awake
+    if (isNew) this.abortAt = Number.NEGATIVE_INFINITY
     this.fence = fence
     this.awake = awake
     this.credit(sentAt, leaseMs)

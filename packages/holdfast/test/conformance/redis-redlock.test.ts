@@ -1,45 +1,7 @@
-import { randomBytes } from 'node:crypto'
-import { storeFor } from 'holdfast-servers'
-import { afterAll, describe, expect, it } from 'vitest'
-import { openRedis } from '../../src/backends/redis/open.js'
-import { createLocks } from '../../src/client/client.js'
-import { describeBackend, type OpenedStore } from '../../src/testing.js'
-import { killWhileHolding } from './crash-child.js'
-
-const masters = await storeFor('redis-masters')
+import { describeRedis } from './redis-stores.js'
 
 /**
  * The masters have just been started, so they must be trusted at once. A node gets a quarter of the lease for its answer,
  * which is the most there is, because a busy machine is not a node that is away.
  */
-const OPTIONS = 'restartDelayMs=0&nodeMs=5000'
-
-/** Five masters for all cases, and keys of its own for each. */
-async function open(baseUrl: string): Promise<OpenedStore> {
-  const url = `${baseUrl}?${OPTIONS}&prefix=${randomBytes(6).toString('hex')}:`
-  const operator = await createLocks(await openRedis(url))
-  return {
-    connect: async (options, wrap = (backend) => backend) => createLocks(wrap(await openRedis(url)), options),
-    sever: async (name) => void (await operator.evict(name, { reason: 'severed by the suite' })),
-    crash: (name, { ttlMs }) => killWhileHolding('./redis-crash-child.mjs', [url, name, String(ttlMs)]),
-    async leftovers() {
-      const names: string[] = []
-      for await (const { resource } of operator.list()) names.push(resource)
-      return names
-    },
-    close: () => operator.close(),
-  }
-}
-
-if (masters.kind === 'not run') {
-  it.skip(`redlock conforms (not run: ${masters.reason})`)
-} else {
-  const { store } = masters
-  afterAll(() => store.dispose())
-  const summary = await describeBackend({ name: 'redlock', describe, it, open: () => open(store.url) })
-
-  it('left out only what the guarantees explain', () => {
-    expect(summary.skipped.filter(({ by }) => by !== 'guarantee')).toEqual([])
-    expect(summary.ran.length + summary.skipped.length).toBe(summary.total)
-  })
-}
+await describeRedis('redis-masters', [{ name: 'redlock', options: 'restartDelayMs=0&nodeMs=5000' }])

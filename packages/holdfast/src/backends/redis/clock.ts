@@ -43,3 +43,42 @@ export function afterMs(ms: number, run: () => void): () => void {
     if (turn !== null) clearImmediate(turn)
   }
 }
+
+/**
+ * What has become of each call. Once one of them is answered, the others get `graceMs` more: a part of the store that
+ * hangs shall not keep back what the other parts have said.
+ */
+export function settledSoon<T>(
+  calls: readonly Promise<T>[],
+  graceMs: number,
+  late: () => unknown,
+): Promise<PromiseSettledResult<T>[]> {
+  return new Promise((resolve) => {
+    const outcomes: (PromiseSettledResult<T> | undefined)[] = calls.map(() => undefined)
+    let missing = calls.length
+    let cancel: (() => void) | null = null
+    const end = (): void => {
+      cancel?.()
+      resolve(outcomes.map((outcome) => outcome ?? { status: 'rejected', reason: late() }))
+    }
+    const note = (index: number, outcome: PromiseSettledResult<T>): void => {
+      outcomes[index] = outcome
+      missing -= 1
+      if (missing === 0) end()
+      else if (outcome.status === 'fulfilled') cancel ??= afterMs(graceMs, end)
+    }
+    for (const [index, call] of calls.entries()) {
+      call.then(
+        (value) => note(index, { status: 'fulfilled', value }),
+        (reason: unknown) => note(index, { status: 'rejected', reason }),
+      )
+    }
+    if (missing === 0) end()
+  })
+}
+
+/** Well below the time that is left for a renewal when it is due, which is two thirds of its lease. */
+export function renewGraceMs(leases: readonly number[]): number {
+  const shortest = Math.min(...leases.filter((lease) => lease > 0), 5_000)
+  return Math.max(20, shortest / 10)
+}

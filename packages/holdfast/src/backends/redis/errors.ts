@@ -22,6 +22,8 @@ export function redisErrorCode(error: unknown): string | null {
 const REPLY_CLASSES: ReadonlySet<string> = new Set(['ReplyError', 'ErrorReply', 'SimpleError', 'BlobError'])
 
 function codeOf(message: string): string | null {
+  // Before version 7.2, there is no word for a right that is missing inside a script.
+  if (/^-?ERR The user executing the script\b/.test(message)) return 'NOPERM'
   // Before version 7, an error inside a script is wrapped into a text about the script.
   const inner = /^-?ERR Error (?:running|compiling) script .*?: ?@\w+: ?\d+: -?([A-Z][A-Z0-9_]*)\b/.exec(
     message,
@@ -134,9 +136,31 @@ const UNKNOWN_CLASSES: ReadonlySet<string> = new Set([
   'MaxCommandRedirectionsError',
 ])
 
+/** What clients hang onto their errors: the arguments of a command have claim ids and passwords in them. */
+const REVEALING: readonly string[] = ['command', 'buffer', 'previousErrors']
+const NESTED: readonly string[] = ['cause', 'lastNodeError', 'errors']
+
+/** Takes out of an error, and of those inside it, what must not get into a log. */
+function silence(error: unknown, depth = 5): void {
+  if (Array.isArray(error)) for (const each of error) silence(each, depth - 1)
+  if (!(error instanceof Error) || error instanceof HoldfastError || depth === 0) return
+  for (const property of REVEALING) Reflect.deleteProperty(error, property)
+  for (const property of NESTED) silence(Reflect.get(error, property), depth - 1)
+  // An unknown command is repeated by the server, with the beginning of its arguments.
+  const [told] = error.message.split(', with args beginning with:', 1) as [string]
+  if (told === error.message) return
+  Reflect.set(
+    error,
+    'stack',
+    error.stack?.replace(error.message, () => told),
+  )
+  Reflect.set(error, 'message', told)
+}
+
 /** What to throw for whatever a client rejected with. */
 export function redisError(error: unknown, resource: string | null = null): unknown {
   if (error instanceof HoldfastError || !(error instanceof Error)) return error
+  silence(error)
   const code = redisErrorCode(error)
   if (code !== null) return replyError(code, error.message, resource, error)
   const context = { resource, backend: 'redis', cause: error }
@@ -207,6 +231,13 @@ export function notReplicated(confirmed: number, wanted: number, resource: strin
       'does not count and is taken back.',
     { resource, backend: 'redis' },
   )
+}
+
+/** A node of a cluster has not answered while others have. */
+export function hungNode(): OutcomeUnknownError {
+  return new OutcomeUnknownError('The node of the Redis cluster that has this name did not answer in time.', {
+    backend: 'redis',
+  })
 }
 
 /** An answer that the recipe's own script cannot have given. */

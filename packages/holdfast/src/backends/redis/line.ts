@@ -20,7 +20,8 @@ import { OutcomeUnknownError } from '../../core/errors.js'
 import { LIMIT_MAX } from '../../core/line.js'
 import { NAME_BYTES_MAX, refOf } from '../../core/names.js'
 import { type ReadLine, readLine, readVerdict } from './answers.js'
-import { redisError } from './errors.js'
+import { renewGraceMs, settledSoon } from './clock.js'
+import { hungNode, redisError } from './errors.js'
 import type { RedisLink, Subscription } from './link.js'
 import { scanNames } from './scan.js'
 import { type Answer, Steps, type StepsOptions } from './steps.js'
@@ -107,12 +108,12 @@ export class LineBackend implements Backend {
   }
 
   async renew(requests: readonly RenewRequest[]): Promise<readonly Renewal[]> {
-    const answers = await Promise.allSettled(
-      requests.map(({ claim, fence, leaseMs }) =>
-        this.#steps.run(claim.resource, `r ${claim.id} ${fence ?? 0n} ${Math.ceil(leaseMs)}`, true),
-      ),
+    const calls = requests.map(({ claim, fence, leaseMs }) =>
+      this.#steps.run(claim.resource, `r ${claim.id} ${fence ?? 0n} ${Math.ceil(leaseMs)}`, true),
     )
-    // One node of a cluster that is down must not cost the claims that live on the others.
+    // One node of a cluster that is down, or hangs, must not cost the claims that live on the others.
+    const graceMs = renewGraceMs(requests.map(({ leaseMs }) => leaseMs))
+    const answers = await settledSoon(calls, graceMs, hungNode)
     const first = answers[0]
     if (first?.status === 'rejected' && answers.every(({ status }) => status === 'rejected'))
       throw first.reason

@@ -5,12 +5,13 @@
 
 import type { Claim, HolderNote, ResourceView } from '../../core/backend.js'
 import { refOf } from '../../core/names.js'
-import { redisError, stepError, strangeAnswer } from './errors.js'
+import { renewGraceMs, settledSoon } from './clock.js'
+import { hungNode, redisError, stepError, strangeAnswer } from './errors.js'
 import type { RedisLink } from './link.js'
 import { scanNames } from './scan.js'
 import { Script } from './script.js'
 import { source } from './set-nx.lua'
-import { slotOf } from './slot.js'
+import { togetherOn } from './slot.js'
 import { NOBODY_KNOWN, readWho, writeWho } from './who.js'
 
 /** What is in a key. */
@@ -96,17 +97,21 @@ export class NxStore {
 
   /** One outcome for each: true where it was renewed, false where it is not there. Rejects if nothing is known of any. */
   async renew(renewals: readonly NxRenewal[]): Promise<readonly PromiseSettledResult<boolean>[]> {
-    const steps = renewals.map(renewStep)
+    const indices = [...renewals.keys()]
+    const stepOf = (index: number): Step => renewStep(renewals[index] as NxRenewal)
+    const groups = [...togetherOn(this.#link, indices, (index) => this.#prefix + stepOf(index).resource)]
+    const calls = groups.map((group) => this.#call(group.map(stepOf)))
+    // One node of a cluster that hangs must not keep back what the others have said.
+    const graceMs = renewGraceMs(renewals.map(({ leaseMs }) => leaseMs))
+    const answered = await settledSoon(calls, graceMs, hungNode)
     const outcomes: PromiseSettledResult<boolean>[] = []
-    const renewGroup = async (indices: readonly number[]): Promise<void> => {
-      const group = indices.map((index) => steps[index] as Step)
-      const answers = await this.#call(group).catch((reason: unknown) => ({ reason }))
-      for (const [at, index] of indices.entries()) {
+    for (const [at, group] of groups.entries()) {
+      const answers = answered[at] as PromiseSettledResult<readonly string[]>
+      for (const [nth, index] of group.entries()) {
         outcomes[index] =
-          'reason' in answers ? rejected(answers.reason) : renewedIn(answers[at] as string, group[at] as Step)
+          answers.status === 'rejected' ? answers : renewedIn(answers.value[nth] as string, stepOf(index))
       }
     }
-    await Promise.all(this.#groups(steps).map(renewGroup))
     const first = outcomes[0]
     const isBlank = outcomes.every(({ status }) => status === 'rejected')
     if (first?.status === 'rejected' && isBlank) throw first.reason
@@ -124,17 +129,16 @@ export class NxStore {
 
   /** For a listing: what is no lock is nothing. */
   async lookAll(resources: readonly string[]): Promise<readonly (Found | null)[]> {
-    const steps = resources.map(lookStep)
-    const found: (Found | null)[] = []
-    const lookAtGroup = async (indices: readonly number[]): Promise<void> => {
-      const answers = await this.#call(indices.map((index) => steps[index] as Step))
-      for (const [at, index] of indices.entries()) {
-        const answer = answers[at] as string
-        found[index] = answer.startsWith(FAILED) ? null : readFound(answer)
+    const found = new Map<string, Found | null>()
+    const look = async (group: readonly string[]): Promise<void> => {
+      const answers = await this.#call(group.map(lookStep))
+      for (const [nth, resource] of group.entries()) {
+        const answer = answers[nth] as string
+        found.set(resource, answer.startsWith(FAILED) ? null : readFound(answer))
       }
     }
-    await Promise.all(this.#groups(steps).map(lookAtGroup))
-    return found
+    await Promise.all([...togetherOn(this.#link, resources, (resource) => this.#prefix + resource)].map(look))
+    return resources.map((resource) => found.get(resource) ?? null)
   }
 
   /** Deletes exactly what was seen, or nothing. */
@@ -167,20 +171,6 @@ export class NxStore {
     } catch (error) {
       throw redisError(error, steps.length === 1 ? steps[0]?.resource : null)
     }
-  }
-
-  /** The indices of the steps that may go in one call: all of them, or in a cluster those of one slot. */
-  #groups(steps: readonly Step[]): readonly (readonly number[])[] {
-    if (steps.length === 0) return []
-    if (!this.#link.isCluster) return [[...steps.keys()]]
-    const groups = new Map<number, number[]>()
-    for (const [index, { resource }] of steps.entries()) {
-      const slot = slotOf(this.#link.keyPrefix + this.#prefix + resource)
-      const group = groups.get(slot)
-      if (group === undefined) groups.set(slot, [index])
-      else group.push(index)
-    }
-    return [...groups.values()]
   }
 }
 
