@@ -1,10 +1,12 @@
 // @ts-check
-// Uses the built package on the Node version that runs this file: as ESM and as CommonJS, in memory and on SQLite.
+// Uses the built package on the Node version that runs this file: as ESM and as CommonJS, in memory, on SQLite and on
+// Redis with both of its drivers.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { storeFor } from 'holdfast-servers'
 
 const require = createRequire(import.meta.url)
 
@@ -26,6 +28,7 @@ async function lockOnce(connect, url) {
   }
 }
 
+const redis = await storeFor('redis')
 const folder = await mkdtemp(join(tmpdir(), 'holdfast-smoke-'))
 try {
   const esm = await import('holdfast')
@@ -38,7 +41,15 @@ try {
     await lockOnce(library.connect, `memory:smoke-${format}`)
     await lockOnce(library.connect, `sqlite:${join(folder, `${format}.db`)}`)
     console.log(`Node ${process.version}, ${format}: memory and sqlite work.`)
+    if (redis.kind === 'not run') {
+      console.log(`Node ${process.version}, ${format}: redis was not run: ${redis.reason}.`)
+      continue
+    }
+    await lockOnce(library.connect, `${redis.store.url}?driver=ioredis`)
+    await lockOnce(library.connect, `${redis.store.url}?driver=redis`)
+    console.log(`Node ${process.version}, ${format}: redis works with both drivers.`)
   }
 } finally {
   await rm(folder, { recursive: true, force: true })
+  if (redis.kind === 'ready') await redis.store.dispose()
 }
