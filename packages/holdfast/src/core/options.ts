@@ -199,6 +199,15 @@ export function checkInteger(
   return value
 }
 
+/** A fence above this cannot come from any store: it would be a forgery that shuts everybody else out. */
+const FENCE_MAX = 2n ** 63n - 1n
+
+export function checkFence(value: unknown): void {
+  if (typeof value !== 'bigint' || value < 0n || value > FENCE_MAX) {
+    throw new InvalidInputError('fence', `a bigint of 0 to ${FENCE_MAX}`, value)
+  }
+}
+
 export function checkBoolean(value: unknown, what: string): boolean {
   if (typeof value !== 'boolean') throw new InvalidInputError(what, 'true or false', value)
   return value

@@ -1,8 +1,6 @@
-import { InvalidInputError, StaleFenceError } from '../core/errors.js'
+import { StaleFenceError } from '../core/errors.js'
 import { checkName } from '../core/names.js'
-
-/** A fence above this cannot come from any store: it would be a forgery that shuts everybody else out. */
-const FENCE_MAX = 2n ** 63n - 1n
+import { checkFence } from '../core/options.js'
 
 /**
  * Guards a resource that lives in this process: it lets a fence pass only if none higher was seen. Show the fence
@@ -38,11 +36,5 @@ export class FenceGate {
   forget(resource: string): void {
     checkName(resource, 'resource')
     this.#highest.delete(resource)
-  }
-}
-
-function checkFence(fence: unknown): void {
-  if (typeof fence !== 'bigint' || fence < 0n || fence > FENCE_MAX) {
-    throw new InvalidInputError('fence', `a bigint of 0 to ${FENCE_MAX}`, fence)
   }
 }

@@ -4,7 +4,7 @@
  */
 
 import { InvalidInputError, quote, StaleFenceError } from '../../core/errors.js'
-import { checkInteger, checkKeys } from '../../core/options.js'
+import { checkFence, checkInteger, checkKeys } from '../../core/options.js'
 import type { RedisClient } from './client.js'
 import { linkOf } from './driver.js'
 import { redisError, redisErrorCode, stepError, strangeAnswer } from './errors.js'
@@ -54,8 +54,6 @@ export interface RedisGuard {
   forget(key: string): Promise<void>
 }
 
-/** A fence above this cannot come from any store: it would be a forgery that shuts everybody else out. */
-const FENCE_MAX = 2n ** 63n - 1n
 const STORED_FENCE = /^(0|[1-9]\d{0,19})$/
 
 /** Names that had to be searched for. Dropping them only costs the search again. */
@@ -202,12 +200,6 @@ function checkKey(key: unknown): void {
   if (typeof key !== 'string' || key === '') throw new InvalidInputError('key', 'the name of a key', key)
   if (!key.isWellFormed()) {
     throw new InvalidInputError('key', `a text without lone surrogates, unlike ${quote(key)}`, key.length)
-  }
-}
-
-function checkFence(fence: unknown): void {
-  if (typeof fence !== 'bigint' || fence < 0n || fence > FENCE_MAX) {
-    throw new InvalidInputError('fence', `a bigint of 0 to ${FENCE_MAX}`, fence)
   }
 }
 
