@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'holdfast'
-import { percentile } from './rotation.js'
+import { percentile } from '../rotation.js'
 
 export interface Contention {
   readonly processes: number

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { connect, createLocks, type Mutex } from 'holdfast'
 import { sqliteBackend } from 'holdfast/sqlite'
 import { lock as lockFile } from 'proper-lockfile'
+import { type Contender, percentile } from '../rotation.js'
 import { driver, openBare } from './database.js'
-import { type Contender, percentile } from './rotation.js'
 
 export interface Opened extends Contender {
   close(): Promise<void>

@@ -2,7 +2,7 @@
 
 import { Mutex as AsyncMutex } from 'async-mutex'
 import { connect } from 'holdfast'
-import type { Contender } from './rotation.js'
+import type { Contender } from '../rotation.js'
 import type { Opened } from './uncontended.js'
 
 const CALLERS = 64
@@ -16,7 +16,7 @@ async function crowd(times: number, takeAndGiveBack: () => Promise<void>): Promi
   await Promise.all(Array.from({ length: CALLERS }, caller))
 }
 
-export async function holdfastHandOver(): Promise<Opened> {
+export async function holdfastCrowd(): Promise<Opened> {
   const locks = await connect('memory:')
   const mutex = locks.mutex('bench')
   const takeAndGiveBack = async (): Promise<void> => {
@@ -30,7 +30,7 @@ export async function holdfastHandOver(): Promise<Opened> {
   }
 }
 
-export function asyncMutexHandOver(): Contender {
+export function asyncMutexCrowd(): Contender {
   const mutex = new AsyncMutex()
   const takeAndGiveBack = async (): Promise<void> => {
     const release = await mutex.acquire()

@@ -1,0 +1,58 @@
+/** What the command line asks for. */
+
+import { parseArgs } from 'node:util'
+import type { Group } from './group.js'
+
+export interface Wish {
+  readonly help: boolean
+  readonly quick: boolean
+  readonly assert: boolean
+  readonly groups: readonly Group[]
+}
+
+export function parseWish(args: readonly string[], known: readonly Group[]): Wish {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      help: { type: 'boolean', short: 'h', default: false },
+      quick: { type: 'boolean', default: false },
+      assert: { type: 'boolean', default: false },
+      only: { type: 'string', multiple: true, default: [] },
+    },
+  })
+  const words = values.only
+    .flatMap((list) => list.split(','))
+    .map((word) => word.trim())
+    .filter((word) => word !== '')
+  return { help: values.help, quick: values.quick, assert: values.assert, groups: select(words, known) }
+}
+
+/** A word that fits no group is an error, because a typing mistake would otherwise measure nothing and pass. */
+function select(words: readonly string[], known: readonly Group[]): readonly Group[] {
+  for (const word of words) {
+    if (!known.some(({ name }) => name.includes(word))) {
+      throw new Error(`No group fits '${word}'; the groups are ${known.map(({ name }) => name).join(', ')}.`)
+    }
+  }
+  if (words.length === 0) return known
+  return known.filter(({ name }) => words.some((word) => name.includes(word)))
+}
+
+export function helpText(known: readonly Group[]): string {
+  const width = Math.max(...known.map(({ name }) => name.length))
+  return [
+    'Runs the benchmarks and prints tables; results also go to bench/results as Markdown, JSON and SVG.',
+    '',
+    'Usage: npm run bench -- [--only WORDS] [--quick] [--assert]',
+    '',
+    '  --only WORDS  only the groups whose name contains one of the words, with commas between them',
+    '  --quick       fewer operations and rounds: rougher numbers in a fraction of the time',
+    '  --assert      ends with exit code 1 if a bar is missed',
+    '  --help        this text',
+    '',
+    'Groups:',
+    ...known.map(({ name, about }) => `  ${name.padEnd(width)}  ${about}`),
+    '',
+    'The redis groups start a redis-server of their own on the loopback address.',
+  ].join('\n')
+}
