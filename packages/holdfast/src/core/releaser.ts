@@ -77,8 +77,10 @@ export class Releaser {
   }
 
   async #retry(standing: Standing): Promise<void> {
-    const { lease } = standing
-    const endsAt = lease.sentAt + lease.leaseMs
+    const { lease, claim } = standing
+    // A claim whose place nobody has confirmed may stand all the same, for as long as its lease would be from now on.
+    const isPlaced = Number.isFinite(lease.sentAt)
+    const endsAt = isPlaced ? lease.sentAt + lease.leaseMs : this.#runtime.clock.monotonicMs() + claim.ttlMs
     let pauseMs = RETRY_MS
     while (!this.#stopped && this.#runtime.clock.monotonicMs() < endsAt) {
       await this.#pause(pauseMs)

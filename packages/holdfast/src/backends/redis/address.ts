@@ -79,7 +79,7 @@ function hostsOf(authority: string, topology: Topology): RedisAddress['hosts'] {
 
 /** A name or a number with an optional port; an IPv6 address stands in brackets. */
 function hostOf(text: string, defaultPort: number): HostAndPort {
-  const parts = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s]*))(?::(\d{1,5}))?$/i.exec(text)
+  const parts = /^(?:\[([0-9a-f:.]+)\]|([^@:[\]\s]*))(?::(\d{1,5}))?$/i.exec(text)
   const port = parts?.[3] === undefined ? defaultPort : Number(parts[3])
   if (parts === null || port < 1 || port > 65_535) {
     throw new InvalidInputError('url', 'hosts like `name:6379` with commas between them', text.length)
@@ -100,7 +100,11 @@ function pathOf(topology: Topology, path: string): { masterName: string; databas
   if (parts.at(-1) === '') parts.pop()
   const masterName = topology === 'sentinel' ? (parts.shift() ?? '') : ''
   if (topology === 'sentinel' && masterName === '') {
-    throw new InvalidInputError('url', 'like `redis+sentinel://host:port,host:port/name-of-the-master`', path)
+    throw new InvalidInputError(
+      'url',
+      'like `redis+sentinel://host:port,host:port/name-of-the-master`',
+      path.length,
+    )
   }
   const [database = '0', ...rest] = parts
   const takesDatabase = topology !== 'cluster' || database === '0'
@@ -116,10 +120,15 @@ function optionsOf(query: string): ReadonlyMap<string, string> {
     if (pair === '') continue
     const equals = pair.indexOf('=')
     const name = decoded(equals < 0 ? pair : pair.slice(0, equals))
-    if (options.has(name)) throw new InvalidInputError('url', 'with each option once', name)
+    if (options.has(name)) throw new InvalidInputError('url', 'with each option once', shownOption(name))
     options.set(name, equals < 0 ? '' : decoded(pair.slice(equals + 1)))
   }
   return options
+}
+
+/** What is written like an option is shown; anything else may be the rest of a password that was not escaped. */
+export function shownOption(name: string): string | number {
+  return /^[a-z]{1,20}$/i.test(name) ? name : name.length
 }
 
 function decoded(text: string): string {

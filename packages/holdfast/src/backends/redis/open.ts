@@ -9,7 +9,7 @@ import {
   quote,
   UnsupportedError,
 } from '../../core/errors.js'
-import { type HostAndPort, parseRedisUrl, type RedisAddress } from './address.js'
+import { type HostAndPort, parseRedisUrl, type RedisAddress, shownOption } from './address.js'
 import { backendOver } from './backend.js'
 import type { RedisClient, RedisDriverName } from './client.js'
 import { within } from './clock.js'
@@ -190,7 +190,7 @@ function optionsFrom(address: RedisAddress, known: ReadonlyMap<string, Check>): 
       throw new InvalidInputError(
         'url',
         `with no options but ${[...known.keys(), ...OWN_OPTIONS].join(', ')}`,
-        name,
+        shownOption(name),
       )
     }
   }
