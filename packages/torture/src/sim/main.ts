@@ -21,7 +21,7 @@ Exit code 1: a promise was broken, or a planted fault was not found.`
 const SUITE_STEPS = 2_000_000
 
 /** A mutant that survives this many steps counts as not found. */
-const MUTANT_STEPS = 4_000_000
+const MUTANT_STEPS = 20_000_000
 
 const packages = fileURLToPath(new URL('../../../', import.meta.url))
 
