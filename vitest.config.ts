@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
-import { luaText } from './tools/lua-text.mjs'
+import { sourceText } from './tools/source-text.mjs'
 
 const librarySource = fileURLToPath(new URL('./packages/holdfast/src', import.meta.url))
 
 export default defineConfig({
-  plugins: [luaText()],
+  plugins: [sourceText()],
   resolve: {
     // Tests run against the source of the library, so that a failure points at the line that caused it.
     alias: [

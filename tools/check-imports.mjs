@@ -14,11 +14,14 @@ import { moduleSpecifiers, parse, report, sourceFilesBelow } from './lib/source-
  */
 const mayImport = {
   core: () => false,
-  backends: (target) => target === 'core' || target === 'backends/shared',
+  backends: (target) => target === 'core' || target === 'backends/sql' || target === 'backends/shared',
   primitives: (target) => target === 'core',
   client: (target) => target === 'core' || target === 'primitives',
   connect: (target) => target !== 'testing',
-  fencing: (target) => target === 'core',
+  transactions: (target) => target !== 'testing' && target !== 'connect' && target !== 'fencing',
+  tables: (target) => ['core', 'backends/postgres', 'backends/mysql', 'backends/sqlite'].includes(target),
+  optimistic: (target) => ['core', 'tables', 'backends/sql'].includes(target),
+  fencing: (target) => target === 'core' || target === 'tables',
   testing: (target) => ['core', 'client', 'primitives', 'fencing', 'backends/memory'].includes(target),
   entry: () => true,
 }

@@ -53,6 +53,6 @@ export function helpText(known: readonly Group[]): string {
     'Groups:',
     ...known.map(({ name, about }) => `  ${name.padEnd(width)}  ${about}`),
     '',
-    'The redis groups start a redis-server of their own on the loopback address.',
+    'The groups of a server start one of their own on the loopback address.',
   ].join('\n')
 }

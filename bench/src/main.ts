@@ -9,16 +9,18 @@ import { embeddedGroups } from './embedded/groups.js'
 import { contendAsWorker, WORKER_FLAG } from './embedded/processes.js'
 import type { Findings, Group } from './group.js'
 import { Progress } from './progress.js'
-import { REDIS_WORKER_FLAG } from './redis/crew.js'
 import { redisGroups } from './redis/groups.js'
-import { workOnRedis } from './redis/worker.js'
+import { REDIS_WORKER_FLAG, workOnRedis } from './redis/worker.js'
 import { asMarkdown, makeReport, missesBar, type Row, type Section, save } from './report.js'
+import { sqlGroups } from './sql/groups.js'
+import { SQL_WORKER_FLAG, workOnSql } from './sql/worker.js'
 
-const groups: readonly Group[] = [...embeddedGroups, ...redisGroups]
+const groups: readonly Group[] = [...embeddedGroups, ...redisGroups, ...sqlGroups]
 
 async function main(args: readonly string[]): Promise<void> {
   if (args[0] === WORKER_FLAG) return contendAsWorker(args[1] as string, Number(args[2]))
   if (args[0] === REDIS_WORKER_FLAG) return workOnRedis(Number(args[1]))
+  if (args[0] === SQL_WORKER_FLAG) return workOnSql(args[1] as string)
   const wish = understand(args)
   if (wish === null) return
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-bench-'))

@@ -1,8 +1,19 @@
 import { defineConfig } from 'tsdown'
-import { luaText } from '../../tools/lua-text.mjs'
+import { sourceText } from '../../tools/source-text.mjs'
 
 /** One entry for each subpath of the exports map in package.json. */
-const entries = ['index', 'backend', 'memory', 'sqlite', 'redis', 'fencing', 'testing']
+const entries = [
+  'index',
+  'backend',
+  'memory',
+  'sqlite',
+  'redis',
+  'postgres',
+  'mysql',
+  'optimistic',
+  'fencing',
+  'testing',
+]
 
 export default defineConfig({
   entry: Object.fromEntries(entries.map((name) => [name, `src/${name}.ts`])),
@@ -14,7 +25,7 @@ export default defineConfig({
   minify: false,
   clean: true,
   logLevel: 'warn',
-  plugins: [luaText()],
+  plugins: [sourceText()],
   checks: { pluginTimings: false },
   // The built files mirror the source, so that stack traces name a file that a reader can find.
   unbundle: true,
@@ -22,7 +33,7 @@ export default defineConfig({
   outExtensions: ({ format }) =>
     format === 'cjs' ? { js: '.cjs', dts: '.d.cts' } : { js: '.js', dts: '.d.ts' },
   // Drivers are optional peers that are loaded lazily from the user's own node_modules.
-  deps: { neverBundle: [/^node:/, 'libsql', 'better-sqlite3', 'ioredis', 'redis'] },
+  deps: { neverBundle: [/^node:/, 'libsql', 'better-sqlite3', 'ioredis', 'redis', 'pg', 'mysql2'] },
   // A dynamic import of a driver stays one in CommonJS too, so that a driver which is ESM can be loaded from both.
   outputOptions: { dynamicImportInCjs: true },
 })

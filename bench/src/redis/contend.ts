@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { percentiles } from '../rotation.js'
 import { machineMs } from './clock.js'
-import type { Worker } from './crew.js'
+import type { RedisWorker as Worker } from './worker.js'
 import type { Workplace } from './workplace.js'
 
 export interface ContendAsk {

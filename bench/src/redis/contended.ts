@@ -5,11 +5,11 @@ import { type Bench, type Findings, milliseconds, perSecond, sayRound } from '..
 import { atLeast, atMost, type Bar, type Row } from '../report.js'
 import { interleave, median, medianRatio } from '../rotation.js'
 import { type Contention, contend } from './contend.js'
-import { withCrew } from './crew.js'
 import { ours } from './ours.js'
 import { peers } from './peers.js'
 import { withRedis } from './server.js'
 import type { Subject } from './subject.js'
+import { withRedisCrew as withCrew } from './worker.js'
 
 interface Setting {
   readonly processes: number

@@ -3,11 +3,11 @@
 import { type Bench, type Findings, milliseconds, sayRound, sleep } from '../group.js'
 import { atMost, type Row } from '../report.js'
 import { interleave, median, medianRatio, percentiles } from '../rotation.js'
-import { type Worker, withCrew } from './crew.js'
 import { ours } from './ours.js'
 import { peers } from './peers.js'
 import { withRedis } from './server.js'
 import type { Subject } from './subject.js'
+import { type RedisWorker as Worker, withRedisCrew as withCrew } from './worker.js'
 
 /** Somebody to measure: a lock, or the bare exchange of messages. */
 interface Runner {

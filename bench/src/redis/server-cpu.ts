@@ -4,13 +4,13 @@ import { type Bench, type Findings, sayRound } from '../group.js'
 import type { Row } from '../report.js'
 import { interleave, median } from '../rotation.js'
 import { contend } from './contend.js'
-import { withCrew } from './crew.js'
 import { ours } from './ours.js'
 import { fastPeers } from './peers.js'
 import { raw } from './raw.js'
 import { type RedisServer, serverCpuUs, withRedis } from './server.js'
 import type { Subject } from './subject.js'
 import { callerLoop, openAll } from './uncontended.js'
+import { withRedisCrew as withCrew } from './worker.js'
 
 const [bare] = raw
 const [us] = ours

@@ -3,9 +3,9 @@
 import { type Bench, type Findings, milliseconds, perSecond, sleep } from '../group.js'
 import { atMost, type Row } from '../report.js'
 import { machineMs } from './clock.js'
-import { type Worker, withCrew } from './crew.js'
 import { commandCounts, keyCount, type RedisServer, usedMemory, withRedis } from './server.js'
 import type { FillAsk } from './stock-tasks.js'
+import { type RedisWorker as Worker, withRedisCrew as withCrew } from './worker.js'
 
 const HELD = 10_000
 /** A tenth of the default, so that ten seconds see as many renewals as a hundred would. */

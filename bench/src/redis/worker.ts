@@ -1,10 +1,13 @@
-/** The program of a worker: carries out orders until the benchmark that gave them is gone. */
+/** What the workers of the Redis groups do. */
 
+import { type Worker, withCrew, workAs } from '../crew.js'
 import { contendTask } from './contend.js'
-import type { Order, Reply } from './crew.js'
 import { giveBackTask, listenTask, pingTask, takeTask, waitTask } from './hand-over-tasks.js'
 import { fillTask, keepTask, passThroughTask, watchTask } from './stock-tasks.js'
 import { Workplace } from './workplace.js'
+
+/** The first argument that makes the program a worker of the Redis groups. */
+export const REDIS_WORKER_FLAG = '--redis-worker'
 
 const tasks = {
   contend: contendTask,
@@ -19,29 +22,16 @@ const tasks = {
   passThrough: passThroughTask,
 }
 
-export type TaskName = keyof typeof tasks
-export type Ask<T extends TaskName> = Parameters<(typeof tasks)[T]>[1]
-export type Answer<T extends TaskName> = Awaited<ReturnType<(typeof tasks)[T]>>
+export type RedisWorker = Worker<typeof tasks>
 
-type AnyTask = (workplace: Workplace, ask: unknown) => Promise<unknown>
-
-/** Resolves when the parent has gone; what is still open then ends with the process. */
 export async function workOnRedis(port: number): Promise<void> {
-  const workplace = new Workplace(port)
-  process.on('message', (order: Order) => {
-    void carryOut(workplace, order).then((reply) => process.send?.(reply))
-  })
-  await new Promise((resolve) => {
-    process.once('disconnect', resolve)
-  })
-  process.exit(0)
+  await workAs(tasks, new Workplace(port))
 }
 
-async function carryOut(workplace: Workplace, { id, task, ask }: Order): Promise<Reply> {
-  try {
-    const run = tasks[task as TaskName] as AnyTask
-    return { id, answer: await run(workplace, ask) }
-  } catch (error) {
-    return { id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }
-  }
+export function withRedisCrew<R>(
+  size: number,
+  port: number,
+  use: (crew: readonly RedisWorker[]) => Promise<R>,
+): Promise<R> {
+  return withCrew<typeof tasks, R>({ flag: REDIS_WORKER_FLAG, argument: String(port), size }, use)
 }

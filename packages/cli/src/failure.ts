@@ -63,11 +63,16 @@ function exitCodeOf(code: ErrorCode): number {
       return EXIT.unavailable
     case 'ACQUIRE_TIMEOUT':
     case 'DEADLOCK':
+    case 'LOCK_TIMEOUT':
+    case 'SERIALIZATION':
       return EXIT.notAcquired
     case 'LOCK_LOST':
       return EXIT.lockLost
     case 'NOT_HELD':
     case 'STALE_FENCE':
+    case 'STALE_VERSION':
+    case 'CONDITION_FAILED':
+    case 'ROW_MISSING':
     case 'CLOSED':
       return EXIT.internal
   }

@@ -5,6 +5,7 @@ import { breakCommand } from './commands/break.js'
 import { demoCommand } from './commands/demo.js'
 import { doctorCommand } from './commands/doctor.js'
 import { lsCommand } from './commands/ls.js'
+import { migrateCommand } from './commands/migrate.js'
 import { runCommand } from './commands/run.js'
 import { showCommand } from './commands/show.js'
 import { redactCredentials } from './format/escape.js'
@@ -35,6 +36,16 @@ export function splitArguments(argv: readonly string[]): SplitArguments {
   return { own: argv.slice(0, dashes), childCommand: argv.slice(dashes + 1) }
 }
 
+const COMMANDS = [
+  runCommand,
+  lsCommand,
+  showCommand,
+  breakCommand,
+  doctorCommand,
+  migrateCommand,
+  demoCommand,
+] as const
+
 export function createProgram(cli: Cli): Command {
   const program = new Command('holdfast')
     .description('Distributed locks from the command line.')
@@ -47,7 +58,7 @@ export function createProgram(cli: Cli): Command {
     .exitOverride()
     .configureOutput({ outputError: (text) => say(oneLine(text)) })
     .addHelpText('after', ABOUT)
-  for (const command of [runCommand, lsCommand, showCommand, breakCommand, doctorCommand, demoCommand]) {
+  for (const command of COMMANDS) {
     program.addCommand(command(cli).copyInheritedSettings(program))
   }
   // Without this the most likely mistake would be answered with a riddle about some option of the command.

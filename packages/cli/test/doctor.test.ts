@@ -1,5 +1,5 @@
 import type { Finding } from 'holdfast'
-import { type RedisServer, startRedis, startRedisCluster } from 'holdfast-servers'
+import { type RedisServer, startRedis, startRedisCluster, storeFor } from 'holdfast-servers'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { findingLines } from '../src/format/findings.js'
 import { Bench, type Ended, requireBuild, until } from './command.js'
@@ -109,6 +109,34 @@ describe('doctor', { timeout: TIMEOUT_MS }, () => {
     expect(accepted.stdout + accepted.stderr).not.toContain('s3cret')
     expect(accepted.exitCode).toBe(0)
   })
+
+  test.for(['postgres', 'mariadb', 'mysql'] as const)(
+    'looks at %s, before the tables and after',
+    async (name, { skip }) => {
+      const outcome = await storeFor(name)
+      if (outcome.kind === 'not run') return skip(outcome.reason)
+      started.push(outcome.store)
+      const { url } = outcome.store
+      const missing = expect.objectContaining({ level: 'danger', check: 'tables' })
+      expect(await examined(url, 1)).toContainEqual(missing)
+      expect((await bench.holdfast(['migrate', '--url', url])).exitCode).toBe(0)
+      // Servers for tests do not force what they write to the disk, which is all that is wrong with them.
+      const findings = await examined(url, 1)
+      expect(findings.filter(({ level }) => level !== 'ok')).toMatchObject([
+        { level: 'warning', check: 'durability' },
+      ])
+      const recipe = name === 'postgres' ? 'advisory' : 'get-lock'
+      const { exitCode, stdout, stderr } = await bench.holdfast([
+        'doctor',
+        '--url',
+        `${url}?recipe=${recipe}`,
+      ])
+      expect(stderr).toBe('')
+      expect(stdout).toMatch(/\nok +tables +none are needed\n/)
+      expect(stdout).toMatch(/\n\nNothing is wrong that can be seen from here\.\n$/)
+      expect(exitCode).toBe(0)
+    },
+  )
 
   test('looks at the embedded stores, too, and makes no file', async () => {
     const missing = await examined(bench.url, 0)

@@ -72,14 +72,17 @@ describe('help', { timeout: TIMEOUT_MS }, () => {
     expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 
-  test.each(['run', 'ls', 'show', 'break', 'doctor', 'demo'])('%s explains itself', async (command) => {
-    const { exitCode, stdout, stderr } = await bench.holdfast([command, '--help'])
-    expect(exitCode).toBe(0)
-    expect(stderr).toBe('')
-    expect(stdout).toContain(`Usage: holdfast ${command}`)
-    expect(stdout).toMatch(/Examples:|Exit codes:/)
-    expect((await bench.holdfast(['help', command])).stdout).toBe(stdout)
-  })
+  test.each(['run', 'ls', 'show', 'break', 'doctor', 'migrate', 'demo'])(
+    '%s explains itself',
+    async (command) => {
+      const { exitCode, stdout, stderr } = await bench.holdfast([command, '--help'])
+      expect(exitCode).toBe(0)
+      expect(stderr).toBe('')
+      expect(stdout).toContain(`Usage: holdfast ${command}`)
+      expect(stdout).toMatch(/Examples:|Exit codes:/)
+      expect((await bench.holdfast(['help', command])).stdout).toBe(stdout)
+    },
+  )
 
   test('every exit code of run is in its help', async () => {
     const { stdout } = await bench.holdfast(['run', '--help'])

@@ -1,6 +1,7 @@
 export { type CloseOptions, createLocks, EVENTS_CHANNEL, type EvictOptions, Locks } from './client/client.js'
 export { connect } from './connect/connect.js'
 export { examine } from './connect/examine.js'
+export { schemaOf } from './connect/schema.js'
 export type {
   ClaimView,
   Guarantees,
@@ -16,16 +17,21 @@ export {
   type AnyHoldfastError,
   BackendUnavailableError,
   ClosedError,
+  ConditionFailedError,
   DeadlockError,
   type ErrorCode,
   HoldfastError,
   InvalidInputError,
   LockLostError,
   type LockLostReason,
+  LockTimeoutError,
   NotHeldError,
   OutcomeUnknownError,
+  RowMissingError,
+  SerializationError,
   ShapeConflictError,
   StaleFenceError,
+  StaleVersionError,
   UnsupportedError,
 } from './core/errors.js'
 export type { HoldfastEvent } from './core/events.js'

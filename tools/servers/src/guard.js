@@ -3,11 +3,12 @@
 // still act. Against SIGKILL, each server has a guard: a small shell that holds the other end of a pipe, and that ends
 // the server and removes its folder when the pipe closes.
 import { spawn } from 'node:child_process'
+import { killFamily } from './family.js'
 
 /** @type {Set<number>} */
 const running = new Set()
 process.on('exit', () => {
-  for (const pid of running) signalPid(pid, 'SIGKILL')
+  for (const pid of running) killFamily(pid)
 })
 
 // The guard reads what to watch line by line: the number of the process, `none`, or `end` when there is nothing left
@@ -15,31 +16,29 @@ process.on('exit', () => {
 // about to end can still make a file while its folder is removed, so that is tried more than once.
 const script = `
 trap '' HUP INT TERM
+children_of() {
+  for stat in /proc/[0-9]*/stat; do
+    read -r line < "$stat" || continue
+    set -- "$1" \${line##*) }
+    child=\${stat#/proc/}
+    [ "$3" != "$1" ] || echo "\${child%/stat}"
+  done
+}
 pid=none
 while read -r line; do
   [ "$line" = end ] && exit 0
   pid=$line
 done
-[ "$pid" = none ] || kill -KILL "$pid"
+if [ "$pid" != none ]; then
+  kill -STOP "$pid"
+  kill -KILL "$pid" $(children_of "$pid")
+fi
+sh -c "$2" holdfast-cleanup "$1"
 for try in 1 2 3 4 5; do
   rm -rf "$1" && exit 0
   sleep 0.2
 done
 `
-
-/**
- * Sends a signal; gives false if the process is gone.
- * @param {number} pid
- * @param {NodeJS.Signals} signal
- */
-export function signalPid(pid, signal) {
-  try {
-    return process.kill(pid, signal)
-  } catch (error) {
-    if (/** @type {NodeJS.ErrnoException} */ (error).code === 'ESRCH') return false
-    throw error
-  }
-}
 
 /**
  * @typedef {object} Guard
@@ -51,10 +50,11 @@ export function signalPid(pid, signal) {
 /**
  * Starts the guard of one server.
  * @param {string} folder The folder that is removed when this process is gone.
+ * @param {string} cleanup What the shell runs before that. It finds the folder in `$1`.
  * @returns {Guard}
  */
-export function startGuard(folder) {
-  const shell = spawn('/bin/sh', ['-c', script, 'holdfast-guard', folder], {
+export function startGuard(folder, cleanup) {
+  const shell = spawn('/bin/sh', ['-c', script, 'holdfast-guard', folder, cleanup], {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
     cwd: '/',

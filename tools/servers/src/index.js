@@ -1,6 +1,13 @@
 // @ts-check
 export { ensurePrograms } from './install.js'
+export { startMariadb } from './mariadb.js'
+export { startMysql } from './mysql.js'
+export { MysqlServer } from './mysql-family.js'
+export { mysqlQuery } from './mysql-wire.js'
+export { Pgbouncer, startPgbouncer } from './pgbouncer.js'
 export { requiredStores, StoreMissingError } from './policy.js'
+export { PostgresServer, startPostgres } from './postgres.js'
+export { postgresQuery } from './postgres-wire.js'
 export { ServerProcess, startServer } from './process.js'
 export { missingPrograms, ProgramMissingError } from './programs.js'
 export { startProxy, TcpProxy } from './proxy.js'
@@ -9,7 +16,11 @@ export { startRedisCluster } from './redis-cluster.js'
 export { startRedisSentinel } from './redis-sentinel.js'
 export { storeFor, stores } from './registry.js'
 export { ReplyError, redisCommand } from './resp.js'
+export { QueryError } from './wire.js'
 
+/** @typedef {import('./mysql-family.js').MysqlOptions} MysqlOptions */
+/** @typedef {import('./pgbouncer.js').PgbouncerOptions} PgbouncerOptions */
+/** @typedef {import('./postgres.js').PostgresOptions} PostgresOptions */
 /** @typedef {import('./process.js').ServerPlan} ServerPlan */
 /** @typedef {import('./redis.js').RedisMasters} RedisMasters */
 /** @typedef {import('./redis.js').RedisOptions} RedisOptions */

@@ -4,7 +4,10 @@ import { spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { missingPrograms, missingReason, programNamed, whereIs } from './programs.js'
+import { aptSettings, installMs, runCommand } from './command.js'
+import { whereIs } from './locations.js'
+import { missingPrograms, missingReason, programNamed } from './programs.js'
+import { unpackMysql } from './unpack.js'
 
 /**
  * @typedef {object} ProgramState
@@ -12,9 +15,6 @@ import { missingPrograms, missingReason, programNamed, whereIs } from './program
  * @property {'present' | 'installed' | 'missing'} kind
  * @property {string} [reason] Why it is missing, and how to get it.
  */
-
-const installMs = 10 * 60_000
-const outputTailLength = 1_000
 
 /**
  * Makes sure that programs are there; installs what is missing if this process may. Never rejects because one cannot
@@ -27,11 +27,18 @@ const outputTailLength = 1_000
  */
 export async function ensurePrograms(names, { env = process.env, log = () => undefined } = {}) {
   const missing = missingPrograms(names, env)
-  const problem = missing.length === 0 ? undefined : await install(missing, env, log)
+  const isUnpacked = (/** @type {string} */ name) => programNamed(name).unpackedFor !== undefined
+  const problemOfInstall = await install(
+    missing.filter((name) => !isUnpacked(name)),
+    env,
+    log,
+  )
+  const problemOfUnpack = await unpack(missing.filter(isUnpacked), env, log)
   const still = missingPrograms(missing, env)
   return [...new Set(names)].map((name) => {
     if (!missing.includes(name)) return { name, kind: 'present' }
     if (!still.includes(name)) return { name, kind: 'installed' }
+    const problem = isUnpacked(name) ? problemOfUnpack : problemOfInstall
     const because = problem === undefined ? 'the package does not bring it' : problem
     const note = 'Tests start their own server and do not use the one of compose.yaml'
     return {
@@ -49,17 +56,13 @@ export async function ensurePrograms(names, { env = process.env, log = () => und
  * @returns {Promise<string | undefined>} Why nothing was installed.
  */
 async function install(missing, env, log) {
+  if (missing.length === 0) return undefined
   const rights = rightsToInstall(env)
   if (typeof rights === 'string') return rights
-  const unlock = await lock(env)
-  if (unlock === undefined) return 'another installation did not end in time'
-  try {
-    // Somebody else may have installed it while this process waited.
-    const wanted = missingPrograms(missing, env)
-    if (wanted.length === 0) return undefined
+  return withLock(missing, env, async (wanted) => {
     const packages = [...new Set(wanted.map((name) => programNamed(name).package))]
     log(`installing ${packages.join(', ')}`)
-    return await withServicesOff(wanted, rights.prefix, env, async () => {
+    return withServicesOff(wanted, rights.prefix, env, async () => {
       const update = await aptGet(rights.prefix, ['update'], env)
       const result = await aptGet(
         rights.prefix,
@@ -69,9 +72,50 @@ async function install(missing, env, log) {
       // A list that could not be brought up to date may still do.
       return result === undefined ? undefined : (update ?? result)
     })
+  })
+}
+
+/**
+ * @param {readonly string[]} missing
+ * @param {NodeJS.ProcessEnv} env
+ * @param {(line: string) => void} log
+ * @returns {Promise<string | undefined>} Why nothing was unpacked.
+ */
+async function unpack(missing, env, log) {
+  if (missing.length === 0) return undefined
+  const obstacle = obstacleToAll(env)
+  if (obstacle !== undefined) return obstacle
+  return withLock(missing, env, async () => {
+    log('unpacking mysql-server-core into the cache folder')
+    return unpackMysql(env)
+  })
+}
+
+/**
+ * Runs a task while no other process of this user installs anything.
+ * @param {readonly string[]} missing
+ * @param {NodeJS.ProcessEnv} env
+ * @param {(wanted: readonly string[]) => Promise<string | undefined>} task Gets what is still missing.
+ * @returns {Promise<string | undefined>} Why it was not done.
+ */
+async function withLock(missing, env, task) {
+  const unlock = await lock(env)
+  if (unlock === undefined) return 'another installation did not end in time'
+  try {
+    // Somebody else may have installed it while this process waited.
+    const wanted = missingPrograms(missing, env)
+    return wanted.length === 0 ? undefined : await task(wanted)
   } finally {
     unlock()
   }
+}
+
+/** @param {NodeJS.ProcessEnv} env */
+function obstacleToAll(env) {
+  if (env.HOLDFAST_INSTALL === 'no') return 'HOLDFAST_INSTALL is no'
+  const there = ['apt-get', 'flock'].every((name) => whereIs(name, env) !== undefined)
+  if (process.platform === 'linux' && there) return undefined
+  return 'only a Linux with apt-get and flock can be served'
 }
 
 /**
@@ -80,10 +124,8 @@ async function install(missing, env, log) {
  *   or why nothing may be installed.
  */
 function rightsToInstall(env) {
-  if (env.HOLDFAST_INSTALL === 'no') return 'HOLDFAST_INSTALL is no'
-  if (process.platform !== 'linux' || ['apt-get', 'flock'].some((name) => whereIs(name, env) === undefined)) {
-    return 'only a Linux with apt-get and flock can be served'
-  }
+  const obstacle = obstacleToAll(env)
+  if (obstacle !== undefined) return obstacle
   if (process.getuid?.() === 0) return { prefix: [] }
   if (whereIs('sudo', env) === undefined) return 'this user is not root, and there is no sudo'
   const asked = spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore', env })
@@ -126,11 +168,11 @@ async function withServicesOff(names, prefix, env, task) {
     ? names.flatMap((name) => programNamed(name).services ?? [])
     : []
   if (services.length === 0) return task()
-  await run([...prefix, 'systemctl', 'mask', '--runtime', ...services], env)
+  await runCommand([...prefix, 'systemctl', 'mask', '--runtime', ...services], env)
   try {
     return await task()
   } finally {
-    await run([...prefix, 'systemctl', 'unmask', '--runtime', ...services], env)
+    await runCommand([...prefix, 'systemctl', 'unmask', '--runtime', ...services], env)
   }
 }
 
@@ -139,31 +181,9 @@ async function withServicesOff(names, prefix, env, task) {
  * @param {readonly string[]} args
  * @param {NodeJS.ProcessEnv} env
  */
-function aptGet(prefix, args, env) {
-  const settings = ['DPkg::Lock::Timeout=300', 'Acquire::Retries=1', 'Acquire::http::Timeout=30']
-  const options = settings.flatMap((setting) => ['-o', setting])
+async function aptGet(prefix, args, env) {
+  const options = aptSettings.flatMap((setting) => ['-o', setting])
   // The variables are set behind sudo, which would not let them through.
   const variables = ['env', 'DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1']
-  return run([...prefix, ...variables, 'apt-get', ...options, ...args], env)
-}
-
-/**
- * @param {readonly string[]} command
- * @param {NodeJS.ProcessEnv} env
- * @returns {Promise<string | undefined>} What went wrong.
- */
-function run([program = '', ...args], env) {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env, timeout: installMs })
-  let output = ''
-  const keep = (/** @type {Buffer} */ chunk) => {
-    output = (output + chunk.toString('utf8')).slice(-outputTailLength)
-  }
-  child.stdout.on('data', keep)
-  child.stderr.on('data', keep)
-  return new Promise((resolve) => {
-    child.once('error', (error) => resolve(`${program} could not be run: ${error.message}`))
-    child.once('close', (code) => {
-      resolve(code === 0 ? undefined : `\`${[program, ...args].join(' ')}\` failed: ${output.trim()}`)
-    })
-  })
+  return (await runCommand([...prefix, ...variables, 'apt-get', ...options, ...args], env)).problem
 }

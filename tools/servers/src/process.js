@@ -1,13 +1,14 @@
 // @ts-check
 // One server as a process of its own: a free port of the loopback address, a temporary folder with its data and its
 // log, and the ways to end, stop and start it that fault tests need.
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { signalPid, startGuard } from './guard.js'
+import { aliveOf, continueFamily, killFamily, signalPid, stopFamily } from './family.js'
+import { startGuard } from './guard.js'
 import { returnPort, takePort } from './ports.js'
 import { GivenUpError, until } from './wait.js'
 
@@ -22,6 +23,8 @@ import { GivenUpError, until } from './wait.js'
  * @property {(place: Place) => Promise<void>} [prepare] Writes what the server needs. It is not run again by `restart`.
  * @property {(place: Place, pid: number) => Promise<boolean>} ready Asks the server for something only a working one
  *   can do. It may reject while the server is not there.
+ * @property {NodeJS.Signals} [stopSignal] What asks it to end; SIGTERM unless given.
+ * @property {string} [cleanup] A shell script that puts away what the server left outside its folder, which is `$1`.
  * @property {number} [companion] The port this much above the main one must be free too.
  */
 
@@ -51,7 +54,7 @@ export class ServerProcess {
     this.#plan = plan
     this.#folder = folder
     this.#port = port
-    this.#guard = startGuard(folder)
+    this.#guard = startGuard(folder, plan.cleanup ?? '')
   }
 
   get port() {
@@ -136,37 +139,34 @@ export class ServerProcess {
   async stop({ graceMs = 5_000 } = {}) {
     const current = this.#current
     if (current === undefined) return
-    signalPid(current.pid, 'SIGTERM')
+    signalPid(current.pid, this.#plan.stopSignal ?? 'SIGTERM')
     // A process that is paused takes the signal only when it goes on.
-    if (this.#paused) signalPid(current.pid, 'SIGCONT')
+    if (this.#paused) continueFamily(current.pid)
     this.#paused = false
     const grace = new AbortController()
     const late = sleep(graceMs, true, { signal: grace.signal }).catch(() => false)
-    if (await Promise.race([current.ended.then(() => false), late])) signalPid(current.pid, 'SIGKILL')
+    if (await Promise.race([current.ended.then(() => false), late])) return this.kill()
     grace.abort()
-    await this.#end(current)
+    await this.#end(current, [])
   }
 
   /** Ends the server at once, as a crash would. */
   async kill() {
     const current = this.#current
     if (current === undefined) return
-    signalPid(current.pid, 'SIGKILL')
-    await this.#end(current)
+    await this.#end(current, killFamily(current.pid))
   }
 
   /** Stops the server from running without ending it: connections stay open and nothing is answered. */
   async pause() {
     const pid = this.#runningPid()
-    signalPid(pid, 'SIGSTOP')
     this.#paused = true
     // The signal does not take hold at once: a request that is sent right away may still be answered.
-    if (!existsSync(`/proc/${pid}/stat`)) return sleep(100)
-    await until(`${this.#plan.name} has stopped`, async () => stateOf(pid) === 'T', { pauseMs: 2 })
+    await until(`${this.#plan.name} has stopped`, async () => stopFamily(pid), { pauseMs: 2 })
   }
 
   async resume() {
-    signalPid(this.#runningPid(), 'SIGCONT')
+    continueFamily(this.#runningPid())
     this.#paused = false
   }
 
@@ -194,6 +194,9 @@ export class ServerProcess {
   dispose() {
     this.#disposed ??= (async () => {
       await this.kill()
+      const { cleanup } = this.#plan
+      // What was not there needs no putting away, so it does not matter what comes of it.
+      if (cleanup !== undefined) spawnSync('/bin/sh', ['-c', cleanup, 'holdfast-cleanup', this.#folder])
       await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 })
       this.#guard.end()
       returnPort(this.#port, this.#plan)
@@ -206,19 +209,18 @@ export class ServerProcess {
     return this.#current.pid
   }
 
-  /** @param {{ readonly ended: Promise<void> }} current */
-  async #end(current) {
+  /**
+   * @param {{ readonly ended: Promise<void> }} current
+   * @param {readonly number[]} pids Processes of the server that have to end too.
+   */
+  async #end(current, pids) {
     // The process does not keep the event loop alive, so something else has to while its end is awaited.
     const awake = setInterval(() => undefined, 1_000)
     await current.ended
     clearInterval(awake)
+    if (pids.length <= 1) return
+    await until(`${this.#plan.name} has ended`, async () => aliveOf(pids).length === 0, { pauseMs: 2 })
   }
-}
-
-/** @param {number} pid */
-function stateOf(pid) {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  return stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3)
 }
 
 /**

@@ -1,8 +1,7 @@
 // @ts-check
 // Which programs there are, and how to say that one is missing.
 import { spawnSync } from 'node:child_process'
-import { accessSync, constants, statSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { findMariadb, findMysql, findPostgres, whereIs } from './locations.js'
 
 /**
  * @typedef {object} Program
@@ -10,6 +9,8 @@ import { delimiter, join } from 'node:path'
  * @property {readonly string[]} [services] The services that the package brings along. They are not needed, and are
  *   kept from being started.
  * @property {(env: NodeJS.ProcessEnv) => boolean} [isPresent] Unless given, the program is looked for on PATH.
+ * @property {string} [unpackedFor] The store that it is for, if it is not installed but unpacked into the cache folder,
+ *   because most machines cannot install its package, or not beside another one that is needed.
  */
 
 /** Every program that a store or a test of this repository can need. @type {Readonly<Record<string, Program>>} */
@@ -17,12 +18,40 @@ export const programs = {
   'redis-server': { package: 'redis-server', services: ['redis-server.service'] },
   'redis-sentinel': { package: 'redis-sentinel', services: ['redis-sentinel.service'] },
   'redis-cli': { package: 'redis-tools' },
+  postgres: {
+    package: 'postgresql',
+    services: ['postgresql.service'],
+    isPresent: (env) => findPostgres(env) !== undefined,
+  },
+  mariadbd: {
+    package: 'mariadb-server',
+    services: ['mariadb.service'],
+    isPresent: (env) => findMariadb(env) !== undefined,
+  },
+  mysqld: {
+    package: 'mysql-server-core',
+    isPresent: (env) => findMysql(env) !== undefined,
+    unpackedFor: 'mysql',
+  },
+  pgbouncer: {
+    package: 'pgbouncer',
+    services: ['pgbouncer.service'],
+    isPresent: (env) => findPgbouncer(env) !== undefined,
+  },
   openssl: { package: 'openssl' },
   'python3-redis': {
     package: 'python3-redis',
     // A Debian package serves the Python of Debian, and not another one that comes first on PATH.
     isPresent: () => spawnSync('/usr/bin/python3', ['-c', 'import redis'], { stdio: 'ignore' }).status === 0,
   },
+}
+
+/**
+ * Debian keeps it in a folder that its users do not have on their PATH.
+ * @param {NodeJS.ProcessEnv} [env]
+ */
+export function findPgbouncer(env = process.env) {
+  return whereIs('pgbouncer', { ...env, PATH: `${env.PATH ?? ''}:/usr/sbin` })
 }
 
 /** Programs that a store needs are not there. The store is then not run. */
@@ -51,27 +80,6 @@ export function programNamed(name) {
 }
 
 /**
- * Looks for a program on PATH.
- * @param {string} name
- * @param {NodeJS.ProcessEnv} [env]
- * @returns {string | undefined} Where it is.
- */
-export function whereIs(name, env = process.env) {
-  const folders = (env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
-  return folders.map((folder) => join(folder, name)).find(isExecutable)
-}
-
-/** @param {string} path */
-function isExecutable(path) {
-  try {
-    accessSync(path, constants.X_OK)
-    return statSync(path).isFile()
-  } catch {
-    return false
-  }
-}
-
-/**
  * @param {readonly string[]} names
  * @param {NodeJS.ProcessEnv} [env]
  * @returns {string[]} Those that are not there.
@@ -84,12 +92,16 @@ export function missingPrograms(names, env = process.env) {
 }
 
 /**
- * The command that installs programs by hand on Debian and its relatives.
+ * The commands that get programs by hand on Debian and its relatives.
  * @param {readonly string[]} names
  */
-export function installCommand(names) {
-  const packages = [...new Set(names.map((name) => programNamed(name).package))]
-  return `apt-get install -y --no-install-recommends ${packages.join(' ')}`
+function installCommands(names) {
+  const wanted = [...new Set(names)].map(programNamed)
+  const packages = wanted.filter(({ unpackedFor }) => unpackedFor === undefined).map((each) => each.package)
+  const unpacked = wanted.flatMap(({ unpackedFor }) => unpackedFor ?? [])
+  const apt = `sudo apt-get install -y --no-install-recommends ${[...new Set(packages)].join(' ')}`
+  const here = `npm run servers -- install ${unpacked.join(' ')}`
+  return [...(packages.length > 0 ? [apt] : []), ...(unpacked.length > 0 ? [here] : [])]
 }
 
 /**
@@ -98,7 +110,8 @@ export function installCommand(names) {
  */
 export function missingReason(names) {
   const [verb, them] = names.length === 1 ? ['is', 'it'] : ['are', 'them']
-  return `${names.join(', ')} ${verb} not installed; get ${them} with \`sudo ${installCommand(names)}\``
+  const commands = installCommands(names).map((command) => `\`${command}\``)
+  return `${names.join(', ')} ${verb} not installed; get ${them} with ${commands.join(' and ')}`
 }
 
 /**

@@ -1,6 +1,9 @@
 // @ts-check
+import { mariadb } from './mariadb.js'
 import { memory } from './memory.js'
+import { mysql } from './mysql.js'
 import { applyPolicy, requiredStores } from './policy.js'
+import { postgres } from './postgres.js'
 import { redisStores } from './redis-stores.js'
 import { sqlite } from './sqlite.js'
 
@@ -9,7 +12,9 @@ import { sqlite } from './sqlite.js'
 /** @typedef {import('./store.js').StoreOutcome} StoreOutcome */
 
 /** Every store that tests can ask for, by name. @type {ReadonlyMap<string, StoreDefinition>} */
-export const stores = new Map([memory, sqlite, ...redisStores].map((store) => [store.name, store]))
+export const stores = new Map(
+  [memory, sqlite, ...redisStores, postgres, mariadb, mysql].map((store) => [store.name, store]),
+)
 
 /**
  * Gives a fresh store, or says why it cannot be had. Rejects if the store is required and not there.

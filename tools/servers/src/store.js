@@ -18,6 +18,9 @@
  *   readonly 'redis-masters': import('./redis.js').RedisMasters,
  *   readonly 'redis-sentinel': import('./redis-sentinel.js').RedisSentinel,
  *   readonly 'redis-cluster': import('./redis-cluster.js').RedisCluster,
+ *   readonly 'postgres': import('./postgres.js').PostgresServer,
+ *   readonly 'mariadb': import('./mysql-family.js').MysqlServer,
+ *   readonly 'mysql': import('./mysql-family.js').MysqlServer,
  * }} Controls
  */
 

@@ -17,6 +17,7 @@ const EXAMPLES = `
 Examples:
   holdfast doctor --url redis://cache-1:6379
   holdfast doctor --url 'redis+sentinel://s1,s2,s3/main?waitReplicas=1'
+  holdfast doctor --url 'postgres://app@db-1/shop?recipe=advisory'
   holdfast doctor --json | jq '.[] | select(.level == "danger")'
 
 Nothing is changed at the store, and no lock is touched.

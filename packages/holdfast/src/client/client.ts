@@ -45,11 +45,20 @@ export async function createLocks(
   options: ClientOptions = {},
   runtime: Runtime = systemRuntime,
 ): Promise<Locks> {
+  return new Locks(await openDesk(backend, options, runtime))
+}
+
+/** What a client is made of, for those who need more of it than its locks. */
+export async function openDesk(
+  backend: Backend,
+  options: ClientOptions = {},
+  runtime: Runtime = systemRuntime,
+): Promise<Desk> {
   checkBackend(backend)
   const settings = resolveClient(options, backend.guarantees, backend.name)
   const desk = new Desk(backend, runtime, settings, report)
   await desk.open()
-  return new Locks(desk)
+  return desk
 }
 
 const BACKEND_METHODS = ['open', 'attempt', 'renew', 'release', 'inspect', 'list', 'evict', 'close'] as const
@@ -137,6 +146,14 @@ export class Locks implements AsyncDisposable {
     const evicted: ClaimView[] = []
     for (const claim of meant) if (await this.#desk.evict(name, claim.ref, reason)) evicted.push(claim)
     return evicted
+  }
+
+  /**
+   * Makes the tables and routines that the store needs, or brings them up to date; a store that needs none does nothing.
+   * `holdfast migrate` does the same. It may be called again at any time.
+   */
+  async migrate(): Promise<void> {
+    await this.#desk.backend.migrate?.()
   }
 
   /** Takes no new claims, turns waiters away with `ClosedError`, waits for holders, takes back the rest. Idempotent. */

@@ -17,6 +17,10 @@ const OPENERS: ReadonlyMap<string, Opener> = new Map<string, Opener>([
   ['rediss+cluster', openRedisUrl],
   ['redis+redlock', openRedisUrl],
   ['rediss+redlock', openRedisUrl],
+  ['postgres', openPostgresUrl],
+  ['postgresql', openPostgresUrl],
+  ['mysql', openMysqlUrl],
+  ['mariadb', openMysqlUrl],
 ])
 
 /**
@@ -26,6 +30,7 @@ const OPENERS: ReadonlyMap<string, Opener> = new Map<string, Opener>([
  *     sqlite:            the per-user default file; `sqlite:PATH` another one
  *     redis://HOST:PORT  a Redis or Valkey server; `rediss:` the same over TLS; `redis+sentinel://HOSTS/MASTER`,
  *                        `redis+cluster://HOSTS` and `redis+redlock://HOSTS` several, with commas between them
+ *     postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE  a PostgreSQL, MySQL or MariaDB server
  *
  * Without a URL it is `sqlite:`, which several processes of one machine can share with nothing to install or start.
  */
@@ -47,4 +52,14 @@ async function openSqlite(rest: string): Promise<Backend> {
 async function openRedisUrl(_rest: string, url: string): Promise<Backend> {
   const { openRedis } = await import('../backends/redis/open.js')
   return await openRedis(url)
+}
+
+async function openPostgresUrl(_rest: string, url: string): Promise<Backend> {
+  const { openPostgres } = await import('../backends/postgres/open.js')
+  return await openPostgres(url)
+}
+
+async function openMysqlUrl(_rest: string, url: string): Promise<Backend> {
+  const { openMysql } = await import('../backends/mysql/open.js')
+  return await openMysql(url)
 }

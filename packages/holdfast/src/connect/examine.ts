@@ -16,6 +16,10 @@ const EXAMINERS: ReadonlyMap<string, Examiner> = new Map<string, Examiner>([
   ['rediss+cluster', examineRedisUrl],
   ['redis+redlock', examineRedisUrl],
   ['rediss+redlock', examineRedisUrl],
+  ['postgres', examinePostgresUrl],
+  ['postgresql', examinePostgresUrl],
+  ['mysql', examineMysqlUrl],
+  ['mariadb', examineMysqlUrl],
 ])
 
 /**
@@ -45,5 +49,15 @@ async function examineSqliteUrl(rest: string): Promise<Finding[]> {
 
 async function examineRedisUrl(_rest: string, url: string): Promise<Finding[]> {
   const { examineRedisUrl: examineAt } = await import('../backends/redis/doctor.js')
+  return await examineAt(url, systemRuntime)
+}
+
+async function examinePostgresUrl(_rest: string, url: string): Promise<Finding[]> {
+  const { examinePostgresUrl: examineAt } = await import('../backends/postgres/doctor.js')
+  return await examineAt(url, systemRuntime)
+}
+
+async function examineMysqlUrl(_rest: string, url: string): Promise<Finding[]> {
+  const { examineMysqlUrl: examineAt } = await import('../backends/mysql/doctor.js')
   return await examineAt(url, systemRuntime)
 }

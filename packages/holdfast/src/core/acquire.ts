@@ -26,6 +26,8 @@ export type SeekResult =
 const DROPPED: SeekResult = { kind: 'dropped' }
 
 const RETRY_MS = 50
+/** The longest that one request may wait in a store. */
+const BLOCK_MS_MAX = 1_000
 const RETRY_MS_MAX = 1_000
 
 /**
@@ -54,7 +56,9 @@ export class Seek {
     const { settings, runtime } = machinery
     this.#machinery = machinery
     const leaseMs = Math.min(Math.max(settings.waiterLeaseMs, settings.skewMs * LEASE_PER_SKEW), claim.ttlMs)
-    this.#patience = { waitMs, leaseMs }
+    // A store that blocks is asked again now and then, so that an answer which got lost is not waited for to the end.
+    const blocks = machinery.backend.guarantees.waiting === 'block'
+    this.#patience = { waitMs: blocks ? Math.min(waitMs, BLOCK_MS_MAX) : waitMs, leaseMs }
     this.standing = new Standing(claim, renews, leaseMs, settings.skewMs)
     this.standing.onLost = () => this.hint()
     this.#answeredAt = runtime.clock.monotonicMs()

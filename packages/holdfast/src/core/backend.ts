@@ -121,6 +121,11 @@ export interface Guarantees {
   readonly fair: boolean
   /** Whether claims may weigh more or less than the whole limit: semaphores and read-write locks. */
   readonly weights: boolean
+  /**
+   * `claims`: every claim, with its owner, note and age, and every name in use. `connections`: only who holds a name that
+   * is asked for, as far as the server knows its connection; names cannot be listed, and an eviction ends the connection.
+   */
+  readonly shows: 'claims' | 'connections'
   readonly limitMax: number
   readonly clock: 'server-wall' | 'server-monotonic' | 'none'
   readonly ttlMinMs: number
@@ -159,4 +164,8 @@ export interface Backend {
   /** For operators. The next claim's fence is higher than the evicted one's. */
   evict(resource: string, ref: string): Promise<Eviction>
   close(): Promise<void>
+  /** What must be there before the first claim, as text for people to read; stores that need nothing have none. */
+  readonly schema?: string
+  /** Makes it, or brings it up to date. It may be called again at any time, by several at once. */
+  migrate?(): Promise<void>
 }

@@ -14,6 +14,11 @@ export type ErrorCode =
   | 'SHAPE_CONFLICT'
   | 'STALE_FENCE'
   | 'DEADLOCK'
+  | 'LOCK_TIMEOUT'
+  | 'SERIALIZATION'
+  | 'STALE_VERSION'
+  | 'CONDITION_FAILED'
+  | 'ROW_MISSING'
   | 'UNSUPPORTED'
   | 'INVALID_INPUT'
   | 'CLOSED'
@@ -142,6 +147,31 @@ export class DeadlockError extends HoldfastError {
   readonly code = 'DEADLOCK'
 }
 
+/** A statement waited for a lock for longer than it may, and did nothing. On MySQL its transaction is still open: roll it back. */
+export class LockTimeoutError extends HoldfastError {
+  readonly code = 'LOCK_TIMEOUT'
+}
+
+/** The database could not put a transaction in an order with others. It did nothing, and may be run again as a whole. */
+export class SerializationError extends HoldfastError {
+  readonly code = 'SERIALIZATION'
+}
+
+/** Somebody else changed the row since it was read. Read it again, and decide again. */
+export class StaleVersionError extends HoldfastError {
+  readonly code = 'STALE_VERSION'
+}
+
+/** The row is there and does not meet the condition, such as enough stock. Trying again changes nothing. */
+export class ConditionFailedError extends HoldfastError {
+  readonly code = 'CONDITION_FAILED'
+}
+
+/** There is no such row. */
+export class RowMissingError extends HoldfastError {
+  readonly code = 'ROW_MISSING'
+}
+
 /** The store cannot do this, and says so before anything is tried. */
 export class UnsupportedError extends HoldfastError {
   readonly code = 'UNSUPPORTED'
@@ -176,6 +206,11 @@ export type AnyHoldfastError =
   | ShapeConflictError
   | StaleFenceError
   | DeadlockError
+  | LockTimeoutError
+  | SerializationError
+  | StaleVersionError
+  | ConditionFailedError
+  | RowMissingError
   | UnsupportedError
   | InvalidInputError
   | ClosedError

@@ -55,7 +55,8 @@ export interface HoldKeeping {
   expire(hold: StoreHold, reason: LockLostReason): void
   checkLease(ms: unknown): number
   extend(hold: StoreHold, ms: number): Promise<void>
-  giveBack(hold: StoreHold): Promise<ReleaseOutcome>
+  /** `mayPassOn`: whether another caller of this process may have it next without asking the store. */
+  giveBack(hold: StoreHold, mayPassOn: boolean): Promise<ReleaseOutcome>
 }
 
 /** A hold that stands on a claim at the store. */
@@ -158,7 +159,14 @@ export class StoreHold implements Hold {
 
   release(): Promise<ReleaseOutcome> {
     this.#consultClock()
-    this.#released ??= this.#keeping.giveBack(this)
+    this.#released ??= this.#keeping.giveBack(this, true)
+    return this.#released
+  }
+
+  /** Gives it back to the store whoever waits here: for a claim that is used up, such as a transaction that has ended. */
+  releaseToStore(): Promise<ReleaseOutcome> {
+    this.#consultClock()
+    this.#released ??= this.#keeping.giveBack(this, false)
     return this.#released
   }
 

@@ -240,12 +240,12 @@ export class LocalLine implements HoldKeeping, Departures {
     return hold
   }
 
-  giveBack(hold: StoreHold): Promise<ReleaseOutcome> {
+  giveBack(hold: StoreHold, mayPassOn = true): Promise<ReleaseOutcome> {
     const { standing } = hold
     if (this.#held.get(standing) !== hold) return this.#release(standing)
     const lingerMs = this.#lingerMs(hold)
     if (lingerMs > 0) return this.#linger(hold, lingerMs)
-    const first = this.#waiters.first()
+    const first = mayPassOn ? this.#waiters.first() : null
     if (first !== null && !this.isDoubtful(hold) && mayHandOver(standing, first.wish, this.#now())) {
       standing.handOvers += 1
       this.#give(first, standing)

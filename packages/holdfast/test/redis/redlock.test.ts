@@ -52,6 +52,7 @@ describe('what is given', () => {
       safety: 'best-effort',
       fair: false,
       weights: false,
+      shows: 'claims',
     })
     expect(backend.guarantees.ttlMaxMs).toBe(9_000)
     await expect(createLocks(backend, { requireFence: true })).rejects.toThrow(UnsupportedError)

@@ -186,6 +186,7 @@ const GUARANTEES: Guarantees = {
   waiting: 'push',
   fair: true,
   weights: true,
+  shows: 'claims',
   limitMax: LIMIT_MAX,
   clock: 'server-monotonic',
   ttlMinMs: 50,

@@ -35,6 +35,7 @@ export const LINE_GUARANTEES: Guarantees = {
   waiting: 'push',
   fair: true,
   weights: true,
+  shows: 'claims',
   limitMax: LIMIT_MAX,
   clock: 'server-wall',
   ttlMinMs: 50,

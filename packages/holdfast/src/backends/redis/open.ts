@@ -1,6 +1,6 @@
 /** Makes clients of its own from a URL, with the driver that is installed, tuned so that nothing waits in silence. */
 
-import { readFile } from 'node:fs/promises'
+import type { HostAndPort } from '../../core/address.js'
 import type { Backend } from '../../core/backend.js'
 import {
   BackendUnavailableError,
@@ -9,7 +9,8 @@ import {
   quote,
   UnsupportedError,
 } from '../../core/errors.js'
-import { type HostAndPort, parseRedisUrl, type RedisAddress, shownOption } from './address.js'
+import { loadDriver, type OptionReader, optionsFrom, readCa } from '../shared/opening.js'
+import { parseRedisUrl, type RedisAddress } from './address.js'
 import { backendOver } from './backend.js'
 import type { RedisClient, RedisDriverName } from './client.js'
 import { within } from './clock.js'
@@ -33,16 +34,14 @@ export interface OpenContext {
 
 const CONNECT_MS = 10_000
 
-type Check = (value: string) => unknown
-
-const LINE_OPTIONS: ReadonlyMap<string, Check> = new Map<string, Check>([
+const LINE_OPTIONS: ReadonlyMap<string, OptionReader> = new Map<string, OptionReader>([
   ['recipe', String],
   ['prefix', String],
   ['fenceMemoryMs', Number],
   ['waitReplicas', Number],
   ['waitReplicasMs', Number],
 ])
-const REDLOCK_OPTIONS: ReadonlyMap<string, Check> = new Map<string, Check>([
+const REDLOCK_OPTIONS: ReadonlyMap<string, OptionReader> = new Map<string, OptionReader>([
   ['prefix', String],
   ['nodeMs', Number],
   ['maxTtlMs', Number],
@@ -54,7 +53,7 @@ const OWN_OPTIONS: readonly string[] = ['driver', 'ca']
 export async function openRedis(url: string): Promise<Backend> {
   const address = parseRedisUrl(url)
   const isRedlock = address.topology === 'redlock'
-  const options = optionsFrom(address, isRedlock ? REDLOCK_OPTIONS : LINE_OPTIONS)
+  const options = optionsFrom(address.options, isRedlock ? REDLOCK_OPTIONS : LINE_OPTIONS, OWN_OPTIONS)
   const links = await openLinks(address)
   try {
     return isRedlock ? redlockOver(links, options) : backendOver(links[0], options)
@@ -71,7 +70,7 @@ export async function openLinks(address: RedisAddress): Promise<readonly [RedisL
     topology === 'redlock'
       ? hosts.map((host) => ({ ...address, topology: 'single' as const, hosts: [host] as const }))
       : [address]
-  const context = { ca: await readCa(address) }
+  const context = { ca: await caOf(address) }
   const opened = await Promise.allSettled(parts.map((part) => openOne(part, context)))
   const links = opened.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
   const failed = opened.find((each) => each.status === 'rejected')
@@ -99,11 +98,11 @@ async function openOne(address: RedisAddress, context: OpenContext): Promise<Red
 async function openClient(address: RedisAddress, context: OpenContext): Promise<OwnClient> {
   const wanted = driverOf(address)
   if (wanted !== 'redis') {
-    const ioredis = await load('ioredis')
+    const ioredis = await loadDriver('ioredis', 'redis')
     if (ioredis !== null) return await connected(address, openWithIoredis(ioredis, address, context))
   }
   if (wanted !== 'ioredis') {
-    const redis = await load('redis')
+    const redis = await loadDriver('redis', 'redis')
     if (redis !== null) return await connected(address, openWithNodeRedis(redis, address, context))
   }
   throw new UnsupportedError(
@@ -136,24 +135,6 @@ function unreachable({ host, port }: HostAndPort, cause: unknown): BackendUnavai
   )
 }
 
-async function load(name: RedisDriverName): Promise<unknown> {
-  try {
-    // The name is a variable, so that a bundler leaves the optional package where it is.
-    return await import(/* webpackIgnore: true */ /* @vite-ignore */ name)
-  } catch (error) {
-    const code: unknown = error instanceof Error && 'code' in error ? error.code : null
-    const isAbsent = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
-    if (isAbsent && (error as Error).message.includes(`'${name}'`)) return null
-    throw new UnsupportedError(
-      `The Redis driver \`${name}\` is installed but does not load. Install it again.`,
-      {
-        backend: 'redis',
-        cause: error,
-      },
-    )
-  }
-}
-
 function driverOf({ options }: RedisAddress): RedisDriverName | null {
   const driver = options.get('driver')
   if (driver === undefined) return null
@@ -163,36 +144,9 @@ function driverOf({ options }: RedisAddress): RedisDriverName | null {
   return driver
 }
 
-async function readCa({ options, tls }: RedisAddress): Promise<string | undefined> {
+async function caOf({ options, tls }: RedisAddress): Promise<string | undefined> {
   const path = options.get('ca')
   if (path === undefined) return undefined
   if (!tls) throw new InvalidInputError('ca', 'left out, or the URL to begin with `rediss:`', path)
-  try {
-    return await readFile(path, 'utf8')
-  } catch (cause) {
-    throw new UnsupportedError(
-      `The certificate ${quote(path)} of the URL's option \`ca\` could not be read.`,
-      {
-        backend: 'redis',
-        cause,
-      },
-    )
-  }
-}
-
-/** A misspelt option would otherwise be ignored in silence. */
-function optionsFrom(address: RedisAddress, known: ReadonlyMap<string, Check>): Record<string, unknown> {
-  const options: Record<string, unknown> = {}
-  for (const [name, value] of address.options) {
-    const check = known.get(name)
-    if (check !== undefined) options[name] = check(value)
-    else if (!OWN_OPTIONS.includes(name)) {
-      throw new InvalidInputError(
-        'url',
-        `with no options but ${[...known.keys(), ...OWN_OPTIONS].join(', ')}`,
-        shownOption(name),
-      )
-    }
-  }
-  return options
+  return await readCa(path, 'redis')
 }

@@ -87,6 +87,7 @@ export class RedlockBackend implements Backend {
       waiting: 'poll',
       fair: false,
       weights: false,
+      shows: 'claims',
       limitMax: 1,
       clock: 'server-wall',
       ttlMinMs: TTL_MIN_MS,

@@ -28,6 +28,7 @@ export const SET_NX_GUARANTEES: Guarantees = {
   waiting: 'poll',
   fair: false,
   weights: false,
+  shows: 'claims',
   limitMax: 1,
   clock: 'server-wall',
   ttlMinMs: 50,

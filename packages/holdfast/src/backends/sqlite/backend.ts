@@ -49,6 +49,7 @@ export const SQLITE_GUARANTEES: Guarantees = {
   waiting: 'poll',
   fair: true,
   weights: true,
+  shows: 'claims',
   limitMax: LIMIT_MAX,
   clock: 'server-monotonic',
   ttlMinMs: 50,

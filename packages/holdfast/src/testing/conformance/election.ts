@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { pid } from 'node:process'
 import { LockLostError } from '../../core/errors.js'
 import type { Leader } from '../../primitives/election.js'
-import type { Theme } from './theme.js'
+import { needsClaims, type Theme } from './theme.js'
 import { asError, later, PATIENCE_MS, rejectionOf, staysPending, until } from './waiting.js'
 
 export const election: Theme = {
@@ -10,6 +10,7 @@ export const election: Theme = {
   cases: [
     {
       title: 'one candidate leads, and everybody sees who',
+      needs: [needsClaims],
       async run(bench) {
         const [a, b] = await bench.pair()
         assert.equal(await b.election('office').leader(), null)
@@ -23,6 +24,7 @@ export const election: Theme = {
     },
     {
       title: 'another candidate waits and leads when the first resigns',
+      needs: [needsClaims],
       async run(bench) {
         const [a, b] = await bench.pair()
         const first = await a.election('office').campaign({ note: 'first' })
@@ -52,6 +54,7 @@ export const election: Theme = {
     },
     {
       title: 'observe() gives the present leader and then every change',
+      needs: [needsClaims],
       async run(bench) {
         const [a, b, c] = await bench.trio()
         const controller = new AbortController()
@@ -76,6 +79,7 @@ export const election: Theme = {
     },
     {
       title: 'two leaderships of one process are told apart',
+      needs: [needsClaims],
       async run(bench) {
         const locks = await bench.connect()
         const refs = new Set<string | undefined>()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { StaleFenceError } from '../../core/errors.js'
 import { FenceGate } from '../../fencing/gate.js'
-import { needsCrash, needsFences, needsLease, needsWeights, type Theme } from './theme.js'
+import { needsClaims, needsCrash, needsFences, needsLease, needsWeights, type Theme } from './theme.js'
 import { PATIENCE_MS, sleep } from './waiting.js'
 
 /** The largest number that every kind of resource can compare. */
@@ -124,6 +124,7 @@ export const fencing: Theme = {
     },
     {
       title: 'inspect() shows the fence that the holder has',
+      needs: [needsClaims],
       async run(bench) {
         const [a, b] = await bench.pair()
         await using hold = await a.mutex('fenced').acquire()

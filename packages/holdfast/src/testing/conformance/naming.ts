@@ -5,7 +5,7 @@ import { InvalidInputError } from '../../core/errors.js'
 import type { Hold } from '../../core/hold.js'
 import { NAME_BYTES_MAX } from '../../core/names.js'
 import type { Bench } from './bench.js'
-import { type Case, needsWeights, type Theme } from './theme.js'
+import { type Case, needsClaims, needsWeights, type Theme } from './theme.js'
 import { asError, rejectionOf } from './waiting.js'
 
 /** Each group holds names that a careless encoding would take for one another. */
@@ -141,6 +141,7 @@ const others: readonly Case[] = [
   },
   {
     title: 'every odd name comes back from list() as it was given',
+    needs: [needsClaims],
     async run(bench) {
       const names = [...new Set(GROUPS.flatMap((group) => group.names))]
       const [a, b] = await bench.pair()
@@ -152,6 +153,7 @@ const others: readonly Case[] = [
   },
   {
     title: 'a prefix is taken literally by list()',
+    needs: [needsClaims],
     async run(bench) {
       const [a, b] = await bench.pair()
       const names = ['a%b', 'a_b', 'aXb', 'A%b', 'a*', 'a[x]', 'a\\', "a'", 'b']

@@ -37,6 +37,12 @@ export const needsFences: Need = ({ guarantees }) =>
 export const needsFairness: Need = ({ guarantees }) =>
   guarantees.fair ? null : declared('fair: false', 'the order of waiting is not kept')
 
+/** For cases that look at what others claim, and by which names. */
+export const needsClaims: Need = ({ guarantees }) =>
+  guarantees.shows === 'claims'
+    ? null
+    : declared(`shows: '${guarantees.shows}'`, 'names, notes and owners are not kept')
+
 /** For cases that see a lease end while its client still stands. */
 export const needsLease: Need = ({ guarantees }) =>
   guarantees.keptBy === 'lease'

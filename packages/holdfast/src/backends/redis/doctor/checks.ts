@@ -1,6 +1,7 @@
 /** What to make of what a server tells about itself. Pure: facts in, findings out. */
 
-import type { Finding, FindingLevel } from '../../../core/doctor.js'
+import type { Finding } from '../../../core/doctor.js'
+import { count, finding, ok } from '../../shared/doctor/findings.js'
 import { type Facts, numberIn } from './probe.js'
 
 /** How the server is used, as far as that decides what is good for it. */
@@ -217,15 +218,3 @@ const CHECKS: readonly Check[] = [
   idle,
   hidden,
 ]
-
-export function finding(level: FindingLevel, check: string, found: string, advice: string): Finding {
-  return { level, check, found, advice }
-}
-
-export function ok(check: string, found: string): Finding {
-  return { level: 'ok', check, found, advice: null }
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`
-}

@@ -1,12 +1,11 @@
 /** Asks one server, and knows the difference between a refusal, which is a finding, and a silence, which ends it all. */
 
 import { withDeadline } from '../../../core/deadline.js'
-import type { Runtime } from '../../../core/runtime.js'
+import type { ProbeRuntime } from '../../shared/doctor/findings.js'
 import { redisError, redisErrorCode } from '../errors.js'
 import type { RedisNode } from '../link.js'
 
-/** Where time comes from. */
-export type ProbeRuntime = Pick<Runtime, 'clock' | 'timers'>
+export type { ProbeRuntime } from '../../shared/doctor/findings.js'
 
 /** Generous: an examination that gives up early finds nothing. */
 const ANSWER_MS = 10_000

@@ -4,8 +4,9 @@
  */
 
 import type { Finding } from '../../../core/doctor.js'
+import { finding, ok } from '../../shared/doctor/findings.js'
 import type { RedisLink } from '../link.js'
-import { finding, ok, type Usage } from './checks.js'
+import type { Usage } from './checks.js'
 import { ask, type ProbeRuntime, type Refusal } from './probe.js'
 
 export interface RightsUsage extends Usage {

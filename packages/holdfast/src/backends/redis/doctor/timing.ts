@@ -1,92 +1,25 @@
 /** How far away a server is, and what its clock does. */
 
 import type { Finding } from '../../../core/doctor.js'
+import { compareClocks, measureLatency } from '../../shared/doctor/timing.js'
 import type { RedisNode } from '../link.js'
-import { finding, ok } from './checks.js'
 import { ask, type ProbeRuntime } from './probe.js'
 
-const PINGS = 11
-const ASKS = 5
-/** A lock that takes this long to ask for is slow for everybody who waits behind it. */
-const SLOW_MS = 100
-const FAR_APART_MS = 1_000
-
-export async function checkLatency(node: RedisNode, { clock, timers }: ProbeRuntime): Promise<Finding[]> {
-  const times: number[] = []
-  for (let each = 0; each < PINGS; each += 1) {
-    const startedAt = clock.monotonicMs()
-    await ask({ clock, timers }, () => node.send(['PING']))
-    times.push(clock.monotonicMs() - startedAt)
-  }
-  const median = times.toSorted((a, b) => a - b)[Math.floor(PINGS / 2)] as number
-  const found = `${inMs(median)} for a round trip, the median of ${PINGS}`
-  if (median < SLOW_MS) return [ok('latency', found)]
-  const advice =
-    'An acquire and a release take one round trip each. Bring the locks nearer to those who use them.'
-  return [finding('note', 'latency', found, advice)]
+export async function checkLatency(node: RedisNode, runtime: ProbeRuntime): Promise<Finding[]> {
+  return await measureLatency(() => ask(runtime, () => node.send(['PING'])), runtime.clock)
 }
 
-/**
- * Leases end by the server's clock, so what matters is that it goes forward. Holdfast never compares it with a clock of
- * this machine; that they differ is only a hint that one of them is wrong, and may be set one day.
- */
 export async function checkClock(node: RedisNode, runtime: ProbeRuntime): Promise<Finding[]> {
-  const { clock } = runtime
-  let last: number | null = null
-  let best: Offset | null = null
-  for (let each = 0; each < ASKS; each += 1) {
-    const before = clock.wallMs()
+  const read = async (): Promise<number | null> => {
     const answer = await ask(runtime, () => node.send(['TIME']))
-    const after = clock.wallMs()
     // That it is refused is among the rights.
-    if ('refusal' in answer) return []
-    const server = serverMs(answer.value)
-    if (server === null) return []
-    if (last !== null && server < last) return [wentBack(last - server)]
-    last = server
-    const offset = { least: server - after, most: server - before }
-    if (best === null || offset.most - offset.least < best.most - best.least) best = offset
+    return 'refusal' in answer ? null : serverMs(answer.value)
   }
-  return best === null ? [] : [judge(best)]
-}
-
-/** The server's clock less this machine's lies between the two. */
-interface Offset {
-  readonly least: number
-  readonly most: number
-}
-
-function judge({ least, most }: Offset): Finding {
-  const apart = least > 0 ? least : most < 0 ? -most : 0
-  if (apart < FAR_APART_MS) {
-    // The clock of this machine is read in whole milliseconds, which is one more that it can be off.
-    const atMost = Math.max(Math.abs(least), Math.abs(most)) + 1
-    return ok('clock', `goes forward, and is at most ${inMs(atMost)} from this machine's`)
-  }
-  return finding(
-    'note',
-    'clock',
-    `goes forward, but is ${(apart / 1_000).toFixed(1)} s ${least > 0 ? 'ahead of' : 'behind'} this machine's`,
-    'Holdfast does not compare them, but one is wrong. Check the time service of both: when a clock is set, leases ' +
-      'end early or late by as much.',
-  )
-}
-
-function wentBack(ms: number): Finding {
-  return finding(
-    'danger',
-    'clock',
-    `the server's clock went back by ${inMs(ms)} between two questions`,
-    'Leases last longer and fences may fall back. Have the time service slew the clock and not step it.',
-  )
+  return await compareClocks(read, runtime.clock, 'Leases last longer and fences may fall back.')
 }
 
 function serverMs(answer: unknown): number | null {
   if (!Array.isArray(answer) || answer.length !== 2) return null
   const ms = Number(answer[0]) * 1_000 + Number(answer[1]) / 1_000
   return Number.isFinite(ms) ? ms : null
-}
-
-function inMs(ms: number): string {
-  return `${ms < 10 ? Math.max(0.1, ms).toFixed(1) : Math.round(ms)} ms`
 }

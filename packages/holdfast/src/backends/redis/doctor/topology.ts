@@ -1,18 +1,16 @@
 /** What to make of how servers are reached, and of how they belong together. */
 
 import type { Finding } from '../../../core/doctor.js'
+import { finding, isLoopback, ok } from '../../shared/doctor/findings.js'
 import type { RedisAddress } from '../address.js'
 import type { RedisLink } from '../link.js'
-import { finding, ok } from './checks.js'
 import { ask, type Facts, fieldsIn, numberIn, type ProbeRuntime } from './probe.js'
 
 const SLOTS = 16_384
 
-const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|::1)$/i
-
 export function checkTransport({ tls, hosts, password }: RedisAddress): Finding[] {
   if (tls) return [ok('transport', 'TLS')]
-  if (hosts.every(({ host }) => LOOPBACK.test(host))) return [ok('transport', 'TCP within this machine')]
+  if (hosts.every(({ host }) => isLoopback(host))) return [ok('transport', 'TCP within this machine')]
   if (password === undefined) {
     const advice = 'Whoever reaches the server can break every lock. Use a password and TLS, `rediss://`.'
     return [finding('note', 'transport', 'TCP to another machine, without a password', advice)]

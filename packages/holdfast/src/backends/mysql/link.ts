@@ -1,0 +1,222 @@
+/** `mysql2` as the recipes need it. */
+
+import {
+  BackendUnavailableError,
+  DeadlockError,
+  LockTimeoutError,
+  OutcomeUnknownError,
+  SerializationError,
+  UnsupportedError,
+} from '../../core/errors.js'
+import { within } from '../sql/clock.js'
+import type { Row, SqlLink, SqlResult, SqlSession, Statement } from '../sql/link.js'
+import type { MysqlConnection, MysqlCoreConnection, MysqlDone, MysqlPool } from './client.js'
+import { connectError, errno, mysqlError } from './errors.js'
+import { splitScript } from './schema.js'
+
+export interface MysqlLinkOptions {
+  /** What to do at the end with the pool: nothing, if it was given. */
+  readonly end: () => Promise<void>
+}
+
+/** A pool that has no connection to give for this long is exhausted, and whoever asked shall hear of it. */
+const CONNECT_MS = 4_000
+/** A connection that owes an answer for this long will not give one, and is of no use to anybody. */
+const HANG_MS = 15_000
+/** ER_SP_ALREADY_EXISTS. */
+const ROUTINE_EXISTS = 1304
+
+/** Whatever the pool was told to make of results. */
+const AS_IS = { typeCast: true, rowsAsArray: false, nestTables: false }
+
+const ignore = (): void => {}
+
+export function mysqlLink<Connection extends MysqlConnection>(
+  pool: MysqlPool<Connection>,
+  options: MysqlLinkOptions,
+): SqlLink<Connection> {
+  return new MysqlLink(pool, options)
+}
+
+class MysqlLink<Connection extends MysqlConnection> implements SqlLink<Connection> {
+  readonly #pool: MysqlPool<Connection>
+  readonly #options: MysqlLinkOptions
+
+  constructor(pool: MysqlPool<Connection>, options: MysqlLinkOptions) {
+    this.#pool = pool
+    this.#options = options
+  }
+
+  async run(statement: Statement, values: readonly unknown[] = []): Promise<SqlResult> {
+    const connection = await connected(this.#taken())
+    try {
+      const result = await answered(connection, statement, values)
+      connection.release()
+      return result
+    } catch (error) {
+      if (leavesInOrder(error)) connection.release()
+      else destroy(connection)
+      throw error
+    }
+  }
+
+  async session(): Promise<SqlSession<Connection>> {
+    return new MysqlSession(await connected(this.#pool.getConnection()))
+  }
+
+  async script(text: string): Promise<void> {
+    const session = await this.session()
+    try {
+      for (const statement of splitScript(text)) {
+        await session.client.query(statement).catch((error: unknown) => {
+          if (errno(error) !== ROUTINE_EXISTS) throw error
+        })
+      }
+      session.release()
+    } catch (error) {
+      session.destroy()
+      throw mysqlError(error)
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#options.end()
+  }
+
+  #taken(): Promise<MysqlCoreConnection> {
+    return new Promise((resolve, reject) => {
+      this.#pool.pool.getConnection((error, connection: MysqlCoreConnection) => {
+        if (error) reject(error)
+        else resolve(connection)
+      })
+    })
+  }
+}
+
+async function connected<Connection extends { release(): void }>(
+  connecting: Promise<Connection>,
+): Promise<Connection> {
+  try {
+    return await within(CONNECT_MS, connecting, () => {
+      // One that comes after all goes straight back.
+      connecting.then((connection) => connection.release(), ignore)
+      return new BackendUnavailableError(
+        `The pool gave no connection to MySQL within ${CONNECT_MS} ms: all are in use, or the server does not answer. ` +
+          'Raise the `connectionLimit` of the pool if it is the former.',
+        { backend: 'mysql' },
+      )
+    })
+  } catch (error) {
+    throw connectError(error)
+  }
+}
+
+class MysqlSession<Connection extends MysqlConnection> implements SqlSession<Connection> {
+  readonly client: Connection
+  readonly #listeners: (() => void)[] = []
+  #state: 'open' | 'ended' | 'given back' = 'open'
+  readonly #onEnd = (): void => this.#ended()
+
+  constructor(connection: Connection) {
+    this.client = connection
+    // A socket that the server closes gives `end`; one that breaks, and a last word of the server, give `error`.
+    connection.on('error', this.#onEnd)
+    connection.on('end', this.#onEnd)
+  }
+
+  get isEnded(): boolean {
+    return this.#state !== 'open'
+  }
+
+  onEnd(listener: () => void): void {
+    if (this.#state === 'ended') listener()
+    else this.#listeners.push(listener)
+  }
+
+  async run(statement: Statement, values: readonly unknown[] = []): Promise<SqlResult> {
+    try {
+      return await answered(this.client.connection as MysqlCoreConnection, statement, values)
+    } catch (error) {
+      if (error instanceof OutcomeUnknownError) this.destroy()
+      throw error
+    }
+  }
+
+  release(): void {
+    if (this.#state !== 'open') return
+    this.#state = 'given back'
+    this.#unlisten()
+    this.client.release()
+  }
+
+  destroy(): void {
+    this.#ended()
+  }
+
+  #ended(): void {
+    if (this.#state !== 'open') return
+    this.#state = 'ended'
+    this.#unlisten()
+    destroy(this.client.connection as MysqlCoreConnection)
+    for (const listener of this.#listeners) listener()
+  }
+
+  #unlisten(): void {
+    this.client.removeListener('error', this.#onEnd)
+    this.client.removeListener('end', this.#onEnd)
+  }
+}
+
+async function answered(
+  connection: MysqlCoreConnection,
+  { text, isPlain }: Statement,
+  values: readonly unknown[],
+): Promise<SqlResult> {
+  try {
+    const call = new Promise<unknown>((resolve, reject) => {
+      const done: MysqlDone = (error, result) => (error ? reject(error) : resolve(result))
+      if (isPlain === true) connection.query(text, done)
+      else connection.execute({ sql: text, ...AS_IS }, values, done)
+    })
+    const result = await within(HANG_MS, call, () => {
+      return new OutcomeUnknownError(`MySQL did not answer within ${HANG_MS} ms.`, { backend: 'mysql' })
+    })
+    return resultOf(result)
+  } catch (error) {
+    throw mysqlError(error)
+  }
+}
+
+/** Rows, or a header for what gives none; and from a routine a list of results, the first of which has the answer. */
+function resultOf(result: unknown): SqlResult {
+  const first: unknown = Array.isArray(result) && Array.isArray(result[0]) ? result[0] : result
+  if (Array.isArray(first)) return { rows: first as Row[], affected: first.length }
+  const affected: unknown = Reflect.get(Object(first), 'affectedRows')
+  const lastId = Number(Reflect.get(Object(first), 'insertId'))
+  return { rows: [], affected: typeof affected === 'number' ? affected : 0, lastId }
+}
+
+/**
+ * What the server has refused as a whole has left the connection in order. Anything else may not have: a routine that is
+ * killed runs no handler, and leaves its transaction open.
+ */
+function leavesInOrder(error: unknown): boolean {
+  return [DeadlockError, LockTimeoutError, SerializationError, UnsupportedError].some(
+    (kind) => error instanceof kind,
+  )
+}
+
+/**
+ * The driver only asks for the end of the connection, which a server that hangs never grants; and it forgets whoever still
+ * waits for an answer over a connection that was destroyed, unless its socket breaks with an error.
+ */
+function destroy(connection: MysqlCoreConnection): void {
+  // It may still report that it breaks while it is being closed.
+  connection.on('error', ignore)
+  connection.destroy()
+  connection.stream?.destroy?.(connectionLost())
+}
+
+function connectionLost(): Error {
+  return Object.assign(new Error('The connection was closed.'), { code: 'PROTOCOL_CONNECTION_LOST' })
+}

@@ -1,0 +1,117 @@
+/** The recipe `for-update`: a row that MySQL keeps locked until the transaction ends. */
+
+import { UnsupportedError } from '../../core/errors.js'
+import { hashOf, withPrefix } from '../sql/identifiers.js'
+import type { SqlRunner, Statement } from '../sql/link.js'
+import type { Isolation, TransactionRecipe } from '../sql/own-transaction.js'
+import { strangeAnswer } from './errors.js'
+import { connectionIn, end, idOf, requireAutocommit } from './get-lock.js'
+import { migrate, schemaFor } from './schema.js'
+
+const LEVELS: Readonly<Record<Isolation, Statement>> = {
+  'read committed': level('READ COMMITTED'),
+  'repeatable read': level('REPEATABLE READ'),
+  serializable: level('SERIALIZABLE'),
+}
+const BEGIN: Statement = { name: 'holdfast_start', text: 'START TRANSACTION', isPlain: true }
+/**
+ * The connection that asks after the others reads what is not yet committed, because who holds a row is written into it
+ * and never committed before it is over.
+ */
+const PREPARE: readonly Statement[] = [
+  { name: 'holdfast_dirty', text: 'SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED', isPlain: true },
+  { name: 'holdfast_control', text: 'SET SESSION wait_timeout = 150', isPlain: true },
+]
+/** Apart from the other table: MySQL would take the bytes of a hash for text of the kind that this one has. */
+const CONNECTION: Statement = {
+  name: 'holdfast_connection',
+  text: 'SELECT id, host FROM information_schema.processlist WHERE id = ?',
+}
+const ALIVE: Statement = {
+  name: 'holdfast_alive',
+  text: 'SELECT id FROM information_schema.processlist WHERE FIND_IN_SET(id, ?)',
+}
+
+/** A row that is deleted between being made and being locked is made again; more often than this, something is wrong. */
+const TRIES = 5
+
+function level(name: string): Statement {
+  return { name: `holdfast_level_${name}`, text: `SET TRANSACTION ISOLATION LEVEL ${name}`, isPlain: true }
+}
+
+/**
+ * Locks a row that is there before it is locked: a lock on a row that is not there would be one on the gap, which two can
+ * have, and which keeps others from inserting.
+ */
+export function forUpdateRecipe(prefix: string): TransactionRecipe {
+  const statement = (name: string, text: string): Statement => ({
+    name: `${prefix}${name}`,
+    text: withPrefix(text, prefix),
+  })
+  const find = statement('row_find', 'SELECT 1 AS one FROM holdfast_rows WHERE resource = ?')
+  const make = statement('row_make', 'INSERT IGNORE INTO holdfast_rows (resource, name) VALUES (?, ?)')
+  const lock = statement(
+    'row_lock',
+    'SELECT 1 AS one FROM holdfast_rows WHERE resource = ? FOR UPDATE NOWAIT',
+  )
+  const sign = statement('row_sign', 'UPDATE holdfast_rows SET holder = CONNECTION_ID() WHERE resource = ?')
+  const mint = statement(
+    'row_mint',
+    'UPDATE holdfast_slots SET fence = LAST_INSERT_ID(fence + 1) WHERE slot = ?',
+  )
+  const free = statement(
+    'row_free',
+    'SELECT 1 AS one FROM holdfast_rows WHERE resource = ? FOR UPDATE SKIP LOCKED',
+  )
+  const holding = statement('row_holder', 'SELECT holder AS id FROM holdfast_rows WHERE resource = ?')
+  return {
+    name: 'mysql',
+    guarantees: { fencing: 'strict', waiting: 'poll' },
+    schema: schemaFor(prefix),
+    migrate: (link) => migrate(link, prefix),
+    idOf,
+    async prepare(session) {
+      await requireAutocommit(session)
+      for (const each of PREPARE) await session.run(each)
+    },
+    async begin(session, isolation) {
+      await session.run(LEVELS[isolation])
+      await session.run(BEGIN)
+    },
+    async lock(session, control, resource) {
+      const hash = hashOf(resource)
+      for (let tries = 0; tries < TRIES; tries += 1) {
+        if ((await control.run(find, [hash])).rows.length === 0) await control.run(make, [hash, resource])
+        if ((await session.run(lock, [hash])).rows.length > 0) {
+          await session.run(sign, [hash])
+          // Not in the transaction, which would keep others from their numbers until it ends.
+          return fenceOf((await control.run(mint, [hash[0]])).lastId)
+        }
+      }
+      throw rowsVanish()
+    },
+    async alive(control, connections) {
+      const { rows } = await control.run(ALIVE, [connections.join(',')])
+      return new Set(rows.map((row) => String(row['id'] ?? row['ID'])))
+    },
+    async holder(control: SqlRunner, resource) {
+      const hash = [hashOf(resource)]
+      if ((await control.run(free, hash)).rows.length > 0) return null
+      const signed = (await control.run(holding, hash)).rows[0]?.['id']
+      return connectionIn((await control.run(CONNECTION, [Number(signed ?? 0)])).rows[0])
+    },
+    end,
+  }
+}
+
+function fenceOf(lastId: number | undefined): bigint {
+  if (lastId === undefined || !Number.isSafeInteger(lastId) || lastId < 1)
+    throw strangeAnswer('no number was drawn')
+  return BigInt(lastId)
+}
+
+function rowsVanish(): UnsupportedError {
+  return new UnsupportedError('The row to be locked is deleted again and again. Who does that?', {
+    backend: 'mysql',
+  })
+}

@@ -1,0 +1,183 @@
+/** `pg` as the recipes need it. */
+
+import { BackendUnavailableError, OutcomeUnknownError } from '../../core/errors.js'
+import { within } from '../sql/clock.js'
+import type { SqlLink, SqlResult, SqlSession, Statement } from '../sql/link.js'
+import type { PgClient, PgPool } from './client.js'
+import { postgresError } from './errors.js'
+
+export interface PgLinkOptions {
+  /** Whether statements are prepared by name, which a pooler between client and server may not bear. */
+  readonly prepare: boolean
+  /** What to do at the end with the pool: nothing, if it was given. */
+  readonly end: () => Promise<void>
+}
+
+/** A pool that has no connection to give for this long is exhausted, and whoever asked shall hear of it. */
+const CONNECT_MS = 4_000
+/** A connection that owes an answer for this long will not give one, and is of no use to anybody. */
+const HANG_MS = 15_000
+
+const ignore = (): void => {}
+
+export function pgLink<Client extends PgClient>(
+  pool: PgPool<Client>,
+  options: PgLinkOptions,
+): SqlLink<Client> {
+  return new PgLink(pool, options)
+}
+
+class PgLink<Client extends PgClient> implements SqlLink<Client> {
+  readonly #pool: PgPool<Client>
+  readonly #options: PgLinkOptions
+
+  constructor(pool: PgPool<Client>, options: PgLinkOptions) {
+    this.#pool = pool
+    this.#options = options
+    // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+    pool.on('error', ignore)
+  }
+
+  async run(statement: Statement, values: readonly unknown[] = []): Promise<SqlResult> {
+    const client = await this.#connect()
+    // Without a listener, a connection that breaks now would end the process.
+    client.on('error', ignore)
+    try {
+      const result = await answered(client, statement, values, this.#options.prepare)
+      client.removeListener('error', ignore)
+      client.release()
+      return result
+    } catch (error) {
+      client.removeListener('error', ignore)
+      // What the server has refused has left the connection in order; anything else may not have.
+      client.release(error instanceof OutcomeUnknownError || error instanceof BackendUnavailableError)
+      throw error
+    }
+  }
+
+  async session(): Promise<SqlSession<Client>> {
+    return new PgSession(await this.#connect(), this.#options.prepare)
+  }
+
+  async script(text: string): Promise<void> {
+    const session = await this.session()
+    try {
+      await session.client.query(text)
+      session.release()
+    } catch (error) {
+      session.destroy()
+      throw postgresError(error)
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#options.end()
+    this.#pool.removeListener('error', ignore)
+  }
+
+  async #connect(): Promise<Client> {
+    const connecting = this.#pool.connect()
+    let isLate = false
+    // One that comes after all goes straight back.
+    connecting.then((client) => isLate && client.release(), ignore)
+    try {
+      return await within(CONNECT_MS, connecting, () => {
+        isLate = true
+        return new BackendUnavailableError(
+          `The pool gave no connection to PostgreSQL within ${CONNECT_MS} ms: all are in use, or the server does not ` +
+            'answer. Raise the `max` of the pool if it is the former.',
+          { backend: 'postgres' },
+        )
+      })
+    } catch (error) {
+      throw postgresError(error)
+    }
+  }
+}
+
+class PgSession<Client extends PgClient> implements SqlSession<Client> {
+  readonly client: Client
+  readonly #prepare: boolean
+  readonly #listeners: (() => void)[] = []
+  #state: 'open' | 'ended' | 'given back' = 'open'
+  #last: Promise<void> = Promise.resolve()
+  readonly #onEnd = (): void => this.#ended()
+
+  constructor(client: Client, prepare: boolean) {
+    this.client = client
+    this.#prepare = prepare
+    client.on('error', this.#onEnd)
+    client.on('end', this.#onEnd)
+  }
+
+  get isEnded(): boolean {
+    return this.#state !== 'open'
+  }
+
+  onEnd(listener: () => void): void {
+    if (this.#state === 'ended') listener()
+    else this.#listeners.push(listener)
+  }
+
+  /** One statement after the other: the driver wants to be asked for the next when it has answered the last. */
+  run(statement: Statement, values: readonly unknown[] = []): Promise<SqlResult> {
+    const answer = this.#last.then(() => this.#run(statement, values))
+    this.#last = answer.then(ignore, ignore)
+    return answer
+  }
+
+  async #run(statement: Statement, values: readonly unknown[]): Promise<SqlResult> {
+    try {
+      return await answered(this.client, statement, values, this.#prepare)
+    } catch (error) {
+      if (error instanceof OutcomeUnknownError) this.destroy()
+      throw error
+    }
+  }
+
+  release(): void {
+    if (this.#state !== 'open') return
+    this.#state = 'given back'
+    this.#unlisten()
+    this.client.release()
+  }
+
+  destroy(): void {
+    this.#ended()
+  }
+
+  #ended(): void {
+    if (this.#state !== 'open') return
+    this.#state = 'ended'
+    // It may still report that it breaks while it is being closed.
+    this.client.on('error', ignore)
+    this.#unlisten()
+    this.client.release(true)
+    for (const listener of this.#listeners) listener()
+  }
+
+  #unlisten(): void {
+    this.client.removeListener('error', this.#onEnd)
+    this.client.removeListener('end', this.#onEnd)
+  }
+}
+
+async function answered(
+  client: PgClient,
+  { name, text, isPlain }: Statement,
+  values: readonly unknown[],
+  prepare: boolean,
+): Promise<SqlResult> {
+  try {
+    const isPrepared = prepare && !isPlain
+    const call = client.query({ ...(isPrepared ? { name } : {}), text, values: values as unknown[] })
+    const { rows, rowCount } = await within(HANG_MS, call, () => {
+      return new OutcomeUnknownError(`PostgreSQL did not answer within ${HANG_MS} ms.`, {
+        backend: 'postgres',
+      })
+    })
+    return { rows, affected: rowCount ?? 0 }
+  } catch (error) {
+    throw postgresError(error)
+  }
+}

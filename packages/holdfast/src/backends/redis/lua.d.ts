@@ -1,4 +1,0 @@
-/** Scripts are files of their own; the build and the test runner turn them into text. See `tools/lua-text.mjs`. */
-declare module '*.lua' {
-  export const source: string
-}

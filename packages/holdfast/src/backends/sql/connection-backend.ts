@@ -1,0 +1,308 @@
+/**
+ * Locks that the server keeps for a connection and frees when it ends: session locks and transaction locks. How the
+ * connection takes and gives up a lock is the recipe's; that one claim has it at a time, and that nothing outlives its
+ * ttl unheard of, is decided here.
+ */
+
+import type {
+  Backend,
+  Claim,
+  Eviction,
+  Guarantees,
+  Patience,
+  Release,
+  Renewal,
+  RenewRequest,
+  ResourceView,
+  Sink,
+  Verdict,
+} from '../../core/backend.js'
+import { UnsupportedError } from '../../core/errors.js'
+import { NAME_BYTES_MAX, refOf } from '../../core/names.js'
+import { every, jitteredPause, monotonicMs } from './clock.js'
+import type { SqlSession } from './link.js'
+
+/** A lock that a connection has. */
+export interface Held {
+  readonly fence: bigint
+  readonly session: SqlSession
+  /** What the server calls the connection. */
+  readonly connection: string
+  /** When the statement was sent that took it. */
+  readonly sentAt: number
+}
+
+/** A connection as the server knows it. */
+export interface ConnectionView {
+  readonly connection: string
+  readonly host: string
+  readonly pid: number
+  readonly client: string
+  readonly ageMs: number
+}
+
+/** How connections are kept, and what they lock. */
+export interface Keeping {
+  readonly name: string
+  readonly guarantees: Guarantees
+  readonly schema?: string
+  migrate?(): Promise<void>
+  open(): Promise<void>
+  /** null: somebody else has it. */
+  take(claim: Claim, patience: Patience): Promise<Held | null>
+  /** Nobody wants what `take` is waiting for any more. A recipe that never waits in the server has nothing to do. */
+  abandon?(claim: Claim): Promise<void>
+  /** Gives the lock up, and says whether the connection still had it. `isOverdue`: somebody may still be using it. */
+  giveUp(held: Held, claim: Claim, isOverdue: boolean): Promise<boolean>
+  /** Those whose connections are there and keep what they had. */
+  alive(held: readonly Held[]): Promise<ReadonlySet<Held>>
+  holder(resource: string): Promise<ConnectionView | null>
+  /** Ends somebody's connection, and with it everything that the server keeps for it. */
+  end(connection: string): Promise<boolean>
+  close(): Promise<void>
+}
+
+interface Entry {
+  readonly claim: Claim
+  phase: 'taking' | 'held' | 'leaving'
+  held: Held | null
+  /** Nobody wants it any more, so it is given up as soon as it is there. */
+  isAbandoned: boolean
+  /** When it is given up unless it is renewed. It is later than what the core believes, and so frees nothing too soon. */
+  until: number
+  since: number
+  done: Promise<void>
+}
+
+/** How often locks are looked at whose claims nobody renews any more. */
+const EXPIRY_MS = 100
+const SEEN_OFF_MS = 2_000
+const SEEN_OFF_STEP_MS = 10
+
+/** What every recipe of this kind guarantees. */
+export const CONNECTION_GUARANTEES: Guarantees = {
+  keptBy: 'connection',
+  safety: 'single-node',
+  // Fences are the server's time: nothing remembers the last one, so a clock that is set back takes it back, too.
+  fencing: 'best-effort',
+  waiting: 'poll',
+  fair: false,
+  weights: false,
+  shows: 'connections',
+  limitMax: 1,
+  clock: 'none',
+  ttlMinMs: 50,
+  // The server gives up a connection that is silent for longer than this, and every claim speaks up in a third of it.
+  ttlMaxMs: 60_000,
+  ttlStepMs: 1,
+  nameBytesMax: NAME_BYTES_MAX,
+}
+
+export class ConnectionBackend implements Backend {
+  readonly name: string
+  readonly guarantees: Guarantees
+  readonly schema?: string
+  readonly #keeping: Keeping
+  /** One for each name, because the server lets a connection lock again what it has locked. */
+  readonly #entries = new Map<string, Entry>()
+  #sink: Sink | null = null
+  #stopExpiry: (() => void) | null = null
+
+  constructor(keeping: Keeping) {
+    this.name = keeping.name
+    this.guarantees = keeping.guarantees
+    if (keeping.schema !== undefined) this.schema = keeping.schema
+    this.#keeping = keeping
+  }
+
+  async open(sink: Sink): Promise<void> {
+    this.#sink = sink
+    await this.#keeping.open()
+    this.#stopExpiry ??= every(EXPIRY_MS, () => this.#expire())
+  }
+
+  async migrate(): Promise<void> {
+    await this.#keeping.migrate?.()
+  }
+
+  async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
+    const { id, resource } = claim
+    for (;;) {
+      const entry = this.#entries.get(resource)
+      if (entry === undefined) return await this.#take(claim, patience)
+      const isOwn = entry.claim.id === id
+      if (isOwn && entry.phase === 'held') return await this.#confirm(entry)
+      if (!isOwn && entry.phase !== 'leaving' && !entry.isAbandoned) {
+        return { kind: 'refused', retryAfterMs: null, holder: entry.claim }
+      }
+      await entry.done
+    }
+  }
+
+  async #take(claim: Claim, patience: Patience): Promise<Verdict> {
+    const now = monotonicMs()
+    const taking = this.#keeping.take(claim, patience)
+    const done = taking.then(
+      () => {},
+      () => {},
+    )
+    const entry: Entry = {
+      claim,
+      phase: 'taking',
+      held: null,
+      isAbandoned: false,
+      until: now + claim.ttlMs,
+      since: now,
+      done,
+    }
+    this.#entries.set(claim.resource, entry)
+    let held: Held | null
+    try {
+      held = await taking
+    } catch (error) {
+      this.#entries.delete(claim.resource)
+      throw error
+    }
+    if (held === null) {
+      this.#entries.delete(claim.resource)
+      return { kind: 'refused', retryAfterMs: this.guarantees.waiting === 'block' ? 0 : null, holder: null }
+    }
+    entry.held = held
+    entry.phase = 'held'
+    entry.until = monotonicMs() + claim.ttlMs
+    held.session.onEnd(() => this.#lost(entry))
+    if (!entry.isAbandoned) {
+      // Nothing can have ended before the statement was sent, and a connection may have been opened first.
+      return { kind: 'granted', fence: held.fence, leaseMs: claim.ttlMs + held.sentAt - now }
+    }
+    await this.#leave(entry)
+    return { kind: 'refused', retryAfterMs: null, holder: null }
+  }
+
+  /** A claim that has it already is answered for only after the server was asked. */
+  async #confirm(entry: Entry): Promise<Verdict> {
+    const { claim } = entry
+    const held = entry.held as Held
+    const alive = await this.#keeping.alive([held])
+    if (!alive.has(held) || entry.phase !== 'held') return { kind: 'refused', retryAfterMs: 0, holder: null }
+    entry.until = monotonicMs() + claim.ttlMs
+    return { kind: 'granted', fence: held.fence, leaseMs: claim.ttlMs }
+  }
+
+  async renew(requests: readonly RenewRequest[]): Promise<readonly Renewal[]> {
+    const meant = requests.map(({ claim, fence }) => {
+      const entry = this.#entries.get(claim.resource)
+      const isIt = entry?.claim.id === claim.id && entry.phase === 'held' && entry.held?.fence === fence
+      return isIt ? entry : null
+    })
+    const held = meant.flatMap((entry) => (entry?.held ? [entry.held] : []))
+    const alive = held.length > 0 ? await this.#keeping.alive(held) : new Set<Held>()
+    return requests.map(({ leaseMs }, index) => {
+      const entry = meant[index]
+      if (!entry?.held || entry.phase !== 'held' || !alive.has(entry.held)) return 'lost'
+      entry.until = Math.max(entry.until, monotonicMs() + leaseMs)
+      return 'held'
+    })
+  }
+
+  async release({ id, resource }: Claim): Promise<Release> {
+    const entry = this.#entries.get(resource)
+    if (entry === undefined || entry.claim.id !== id) return 'gone'
+    if (entry.phase === 'held') return (await this.#leave(entry)) ? 'released' : 'gone'
+    entry.isAbandoned = true
+    await this.#keeping.abandon?.(entry.claim)
+    await entry.done
+    return 'gone'
+  }
+
+  async #leave(entry: Entry, isOverdue = false): Promise<boolean> {
+    const held = entry.held as Held
+    entry.phase = 'leaving'
+    const leaving = this.#keeping.giveUp(held, entry.claim, isOverdue)
+    entry.done = leaving.then(
+      () => this.#forget(entry),
+      () => {
+        // Whatever went wrong, the lock is still there if its connection is, and can be given up again.
+        if (held.session.isEnded) this.#forget(entry)
+        else entry.phase = 'held'
+      },
+    )
+    const wasHeld = await leaving
+    await entry.done
+    return wasHeld
+  }
+
+  async inspect(resource: string): Promise<ResourceView> {
+    const found = await this.#keeping.holder(resource)
+    if (found === null) return { resource, shape: null, holders: [], waiters: [] }
+    const entry = this.#entries.get(resource)
+    const isOwn = entry?.held?.connection === found.connection
+    const { host, pid, client } = found
+    const holder = {
+      ref: refOf(`${found.connection} ${resource}`),
+      owner: isOwn ? entry.claim.owner : { host, pid, client },
+      note: isOwn ? entry.claim.note : null,
+      weight: 1,
+      fence: isOwn ? (entry.held?.fence ?? null) : null,
+      ageMs: isOwn ? monotonicMs() - entry.since : found.ageMs,
+      remainingMs: null,
+    }
+    return { resource, shape: { kind: 'mutex', limit: 1 }, holders: [holder], waiters: [] }
+  }
+
+  list(): AsyncIterable<ResourceView> {
+    throw new UnsupportedError(
+      `This recipe of ${this.name} keeps no names, so they cannot be listed. Ask for one by its name, or use the recipe ` +
+        '`rows`.',
+      { backend: this.name },
+    )
+  }
+
+  async evict(resource: string, ref: string): Promise<Eviction> {
+    const found = await this.#keeping.holder(resource)
+    if (found === null || refOf(`${found.connection} ${resource}`) !== ref) return 'gone'
+    if (!(await this.#keeping.end(found.connection))) return 'gone'
+    await this.#seenOff(resource, found.connection)
+    return 'evicted'
+  }
+
+  /** The server frees what a connection had a moment after it was told to end it. */
+  async #seenOff(resource: string, connection: string): Promise<void> {
+    for (let waitedMs = 0; waitedMs < SEEN_OFF_MS; waitedMs += SEEN_OFF_STEP_MS) {
+      if ((await this.#keeping.holder(resource))?.connection !== connection) return
+      await jitteredPause(SEEN_OFF_STEP_MS)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#stopExpiry?.()
+    this.#stopExpiry = null
+    this.#sink = null
+    this.#entries.clear()
+    await this.#keeping.close()
+  }
+
+  /** The connection that has the lock of this claim; null where there is none. */
+  sessionOf({ id, resource }: Claim): SqlSession | null {
+    const entry = this.#entries.get(resource)
+    return entry?.claim.id === id && entry.phase === 'held' ? (entry.held?.session ?? null) : null
+  }
+
+  #lost(entry: Entry): void {
+    if (entry.phase !== 'held') return
+    this.#forget(entry)
+    this.#sink?.lost(entry.claim.id, 'connection-closed')
+  }
+
+  #forget(entry: Entry): void {
+    if (this.#entries.get(entry.claim.resource) === entry) this.#entries.delete(entry.claim.resource)
+  }
+
+  /** The core has stopped renewing these and holds them no more, but the server would keep them as long as it hears from us. */
+  #expire(): void {
+    const now = monotonicMs()
+    for (const entry of this.#entries.values()) {
+      if (entry.phase === 'held' && entry.until <= now) this.#leave(entry, true).catch(() => {})
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import { hash } from 'node:crypto'
+import { InvalidInputError } from '../../core/errors.js'
+
+/** What Holdfast's own tables and routines begin with unless the caller says otherwise. */
+export const DEFAULT_PREFIX = 'holdfast_'
+
+/**
+ * The beginning of the names of tables and routines, which become part of statements: nothing but lower case, digits and
+ * underscores, after one schema or database if need be. It leaves room for the longest name behind it.
+ */
+const PREFIX = /^(?:[a-z_][a-z0-9_]{0,47}\.)?[a-z_][a-z0-9_]{0,39}$/
+
+export function checkTablePrefix(value: unknown): string {
+  if (typeof value !== 'string' || !PREFIX.test(value)) {
+    throw new InvalidInputError(
+      'tablePrefix',
+      'lower-case letters, digits and underscores, such as `holdfast_` or `locks.holdfast_`',
+      value,
+    )
+  }
+  return value
+}
+
+/** The schema or a statement as written for the default prefix, for another one. */
+export function withPrefix(text: string, prefix: string): string {
+  return text.replaceAll(DEFAULT_PREFIX, prefix)
+}
+
+/** What a resource is stored under: equal for equal names only, whatever collation the database compares text by. */
+export function hashOf(name: string): Buffer {
+  return hash('sha256', name, 'buffer')
+}
+
+export function checkOneOf<T extends string>(value: T, option: string, allowed: readonly T[]): T {
+  if (!allowed.includes(value)) {
+    throw new InvalidInputError(option, `one of ${allowed.map((each) => `'${each}'`).join(', ')}`, value)
+  }
+  return value
+}

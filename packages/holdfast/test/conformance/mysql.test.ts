@@ -1,0 +1,4 @@
+import { openMysql } from '../../src/backends/mysql/open.js'
+import { describeSql } from './sql-stores.js'
+
+await describeSql('mysql', [{ recipe: 'rows' }, { recipe: 'get-lock' }, { recipe: 'for-update' }], openMysql)

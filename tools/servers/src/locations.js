@@ -1,0 +1,152 @@
+// @ts-check
+// Where programs are. A database server is not always on PATH: Debian keeps the versions of PostgreSQL in folders of
+// their own, its users do not have /usr/sbin on their PATH, and MySQL is unpacked into the cache folder.
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { cacheFolder } from './cache.js'
+
+const superuserFolders = ['/usr/local/sbin', '/usr/sbin']
+const debianPostgres = '/usr/lib/postgresql'
+
+/** @param {string} path */
+function isExecutable(path) {
+  try {
+    accessSync(path, constants.X_OK)
+    return statSync(path).isFile()
+  } catch {
+    return false
+  }
+}
+
+/** @param {NodeJS.ProcessEnv} env */
+function pathFolders(env) {
+  return (env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
+}
+
+/**
+ * Looks for a program on PATH.
+ * @param {string} name
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {string | undefined} Where it is.
+ */
+export function whereIs(name, env = process.env) {
+  return programIn(name, pathFolders(env))
+}
+
+/**
+ * @param {string} name
+ * @param {readonly string[]} folders
+ */
+function programIn(name, folders) {
+  return folders.map((folder) => join(folder, name)).find(isExecutable)
+}
+
+/** The versions of PostgreSQL that Debian has installed, the newest first. */
+function debianPostgresFolders() {
+  if (!existsSync(debianPostgres)) return []
+  const versions = readdirSync(debianPostgres).filter((name) => Number(name) > 0)
+  return versions.sort((a, b) => Number(b) - Number(a)).map((name) => join(debianPostgres, name, 'bin'))
+}
+
+/** @typedef {{ readonly postgres: string, readonly initdb: string }} PostgresPrograms */
+
+/**
+ * `HOLDFAST_POSTGRES_BIN` is the folder of a version to use instead of the newest.
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {PostgresPrograms | undefined}
+ */
+export function findPostgres(env = process.env) {
+  const chosen = env.HOLDFAST_POSTGRES_BIN
+  const folders = chosen ? [chosen] : [...pathFolders(env), ...debianPostgresFolders()]
+  // Both must come from one folder, because each has its own format of data.
+  for (const folder of folders) {
+    const [postgres, initdb] = [join(folder, 'postgres'), join(folder, 'initdb')]
+    if (isExecutable(postgres) && isExecutable(initdb)) return { postgres, initdb }
+  }
+  return undefined
+}
+
+/** @typedef {{ readonly mariadbd: string, readonly installDb: string }} MariadbPrograms */
+
+/**
+ * `HOLDFAST_MARIADB_BIN` is the folder of a version to use instead of the one of the machine.
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {MariadbPrograms | undefined}
+ */
+export function findMariadb(env = process.env) {
+  const chosen = env.HOLDFAST_MARIADB_BIN
+  const folders = chosen ? [chosen] : [...pathFolders(env), ...superuserFolders, '/usr/bin']
+  const [mariadbd, installDb] = [programIn('mariadbd', folders), programIn('mariadb-install-db', folders)]
+  return mariadbd === undefined || installDb === undefined ? undefined : { mariadbd, installDb }
+}
+
+/**
+ * A program that is run by a loader has the loader and its arguments in front.
+ * @typedef {object} MysqlProgram
+ * @property {readonly string[]} command
+ * @property {string | undefined} [root] The folder that it was unpacked into.
+ */
+
+/**
+ * `HOLDFAST_MYSQL_BIN` is the folder of a version to use instead of the one that `install` has unpacked.
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {MysqlProgram | undefined}
+ */
+export function findMysql(env = process.env) {
+  const chosen = env.HOLDFAST_MYSQL_BIN
+  const unpacked = chosen ? undefined : unpackedMysql(env)
+  if (unpacked !== undefined) return unpacked
+  const program = programIn('mysqld', chosen ? [chosen] : pathFolders(env))
+  return program === undefined || !isUsableMysql(program) ? undefined : { command: [program] }
+}
+
+/** @param {NodeJS.ProcessEnv} env */
+export function mysqlFolder(env) {
+  return join(cacheFolder(env), 'mysql')
+}
+
+/** This file is the last one that is written, so the folder that it is in is complete. */
+export const completeMarker = 'holdfast-complete'
+
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {MysqlProgram | undefined}
+ */
+function unpackedMysql(env) {
+  const root = mysqlFolder(env)
+  const command = existsSync(join(root, completeMarker)) ? commandIn(root) : undefined
+  return command && { command, root }
+}
+
+/**
+ * The libraries of an unpacked program are newer than those of the machine, and the loader has to fit the libraries.
+ * @param {string} root
+ * @returns {string[] | undefined}
+ */
+export function commandIn(root) {
+  const [libraries, program] = [join(root, 'usr', 'lib'), join(root, 'usr', 'sbin', 'mysqld')]
+  if (!existsSync(libraries) || !isExecutable(program)) return undefined
+  for (const triplet of readdirSync(libraries).filter((name) => name.endsWith('-linux-gnu'))) {
+    const folder = join(libraries, triplet)
+    const loader = readdirSync(folder).find((name) => /^ld-linux.*\.so\.\d+$/.test(name))
+    if (loader === undefined) continue
+    // Packages keep libraries that nobody else should use in the folder `private`.
+    return [join(folder, loader), '--library-path', `${folder}:${join(folder, 'private')}`, program]
+  }
+  return undefined
+}
+
+/**
+ * MariaDB brings along a program of this name. And a profile of AppArmor, which comes with the package of Ubuntu, keeps
+ * MySQL from every folder but its own.
+ * @param {string} program
+ */
+function isUsableMysql(program) {
+  const profile = `/etc/apparmor.d/${program.slice(1).replaceAll('/', '.')}`
+  const enabled = '/sys/module/apparmor/parameters/enabled'
+  if (existsSync(profile) && existsSync(enabled) && readFileSync(enabled, 'utf8').startsWith('Y'))
+    return false
+  const { stdout, status } = spawnSync(program, ['--no-defaults', '--version'], { encoding: 'utf8' })
+  return status === 0 && !/mariadb/i.test(stdout)
+}
