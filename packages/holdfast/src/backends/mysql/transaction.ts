@@ -16,11 +16,16 @@ const LEVELS: Readonly<Record<Isolation, Statement>> = {
 const BEGIN: Statement = { name: 'holdfast_start', text: 'START TRANSACTION', isPlain: true }
 /**
  * The connection that asks after the others reads what is not yet committed, because who holds a row is written into it
- * and never committed before it is over.
+ * and never committed before it is over. And it waits for nobody for long: to make a row that somebody else has just made
+ * and locked would be to wait until that one is done.
  */
 const PREPARE: readonly Statement[] = [
   { name: 'holdfast_dirty', text: 'SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED', isPlain: true },
-  { name: 'holdfast_control', text: 'SET SESSION wait_timeout = 150', isPlain: true },
+  {
+    name: 'holdfast_control',
+    text: 'SET SESSION wait_timeout = 150, SESSION innodb_lock_wait_timeout = 1',
+    isPlain: true,
+  },
 ]
 /** Apart from the other table: MySQL would take the bytes of a hash for text of the kind that this one has. */
 const CONNECTION: Statement = {
@@ -49,7 +54,12 @@ export function forUpdateRecipe(prefix: string): TransactionRecipe {
     text: withPrefix(text, prefix),
   })
   const find = statement('row_find', 'SELECT 1 AS one FROM holdfast_rows WHERE resource = ?')
-  const make = statement('row_make', 'INSERT IGNORE INTO holdfast_rows (resource, name) VALUES (?, ?)')
+  // It looks once more, because to insert what is there is to wait for whoever has it.
+  const make = statement(
+    'row_make',
+    `INSERT IGNORE INTO holdfast_rows (resource, name) SELECT ?, ? FROM holdfast_slots
+      WHERE slot = 0 AND NOT EXISTS (SELECT 1 FROM holdfast_rows WHERE resource = ?)`,
+  )
   const lock = statement(
     'row_lock',
     'SELECT 1 AS one FROM holdfast_rows WHERE resource = ? FOR UPDATE NOWAIT',
@@ -81,7 +91,9 @@ export function forUpdateRecipe(prefix: string): TransactionRecipe {
     async lock(session, control, resource) {
       const hash = hashOf(resource)
       for (let tries = 0; tries < TRIES; tries += 1) {
-        if ((await control.run(find, [hash])).rows.length === 0) await control.run(make, [hash, resource])
+        if ((await control.run(find, [hash])).rows.length === 0) {
+          await control.run(make, [hash, resource, hash])
+        }
         if ((await session.run(lock, [hash])).rows.length > 0) {
           await session.run(sign, [hash])
           // Not in the transaction, which would keep others from their numbers until it ends.

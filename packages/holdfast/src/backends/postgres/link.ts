@@ -100,7 +100,7 @@ class PgSession<Client extends PgClient> implements SqlSession<Client> {
   readonly #prepare: boolean
   readonly #listeners: (() => void)[] = []
   #state: 'open' | 'ended' | 'given back' = 'open'
-  #last: Promise<void> = Promise.resolve()
+  #last: Promise<void> | null = null
   readonly #onEnd = (): void => this.#ended()
 
   constructor(client: Client, prepare: boolean) {
@@ -121,8 +121,12 @@ class PgSession<Client extends PgClient> implements SqlSession<Client> {
 
   /** One statement after the other: the driver wants to be asked for the next when it has answered the last. */
   run(statement: Statement, values: readonly unknown[] = []): Promise<SqlResult> {
-    const answer = this.#last.then(() => this.#run(statement, values))
-    this.#last = answer.then(ignore, ignore)
+    const last = this.#last
+    const answer = last === null ? this.#run(statement, values) : last.then(() => this.#run(statement, values))
+    const settled: Promise<void> = answer.then(ignore, ignore).then(() => {
+      if (this.#last === settled) this.#last = null
+    })
+    this.#last = settled
     return answer
   }
 
@@ -169,8 +173,8 @@ async function answered(
   prepare: boolean,
 ): Promise<SqlResult> {
   try {
-    const isPrepared = prepare && !isPlain
-    const call = client.query({ ...(isPrepared ? { name } : {}), text, values: values as unknown[] })
+    const query = { text, values: values as unknown[] }
+    const call = client.query(prepare && isPlain !== true ? { name, ...query } : query)
     const { rows, rowCount } = await within(HANG_MS, call, () => {
       return new OutcomeUnknownError(`PostgreSQL did not answer within ${HANG_MS} ms.`, {
         backend: 'postgres',

@@ -9,18 +9,44 @@ export function randomName(): string {
   return randomBytes(9).toString('hex')
 }
 
-/** The outcome of the call, or what `late` gives after `ms`. The call itself goes on; whoever gives up on it sees to that. */
+interface Pending {
+  readonly dueAt: number
+  readonly expire: () => void
+}
+
+/** All calls that are waited for, looked at now and then by one timer: most are answered at once, and a timer each is dear. */
+const pending = new Set<Pending>()
+const LOOK_MS = 250
+let stopLooking: (() => void) | null = null
+
+function lookForOverdue(): void {
+  const now = monotonicMs()
+  for (const each of pending) {
+    if (each.dueAt > now) continue
+    pending.delete(each)
+    each.expire()
+  }
+  if (pending.size > 0) return
+  stopLooking?.()
+  stopLooking = null
+}
+
+/**
+ * The outcome of the call, or what `late` gives after `ms` or a little later. The call itself goes on; whoever gives up on
+ * it sees to that.
+ */
 export function within<T>(ms: number, call: Promise<T>, late: () => unknown): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(late()), ms)
-    timer.unref()
+    const each: Pending = { dueAt: monotonicMs() + ms, expire: () => reject(late()) }
+    pending.add(each)
+    stopLooking ??= every(LOOK_MS, lookForOverdue)
     call.then(
       (value) => {
-        clearTimeout(timer)
+        pending.delete(each)
         resolve(value)
       },
       (error: unknown) => {
-        clearTimeout(timer)
+        pending.delete(each)
         reject(error)
       },
     )

@@ -26,9 +26,18 @@ export function withPrefix(text: string, prefix: string): string {
   return text.replaceAll(DEFAULT_PREFIX, prefix)
 }
 
+/** Every lock is asked for and given back by the same name, and a hash costs far more than a look into a map. */
+const hashes = new Map<string, Buffer>()
+const HASHES_MAX = 1_000
+
 /** What a resource is stored under: equal for equal names only, whatever collation the database compares text by. */
 export function hashOf(name: string): Buffer {
-  return hash('sha256', name, 'buffer')
+  const known = hashes.get(name)
+  if (known !== undefined) return known
+  const made = hash('sha256', name, 'buffer')
+  if (hashes.size >= HASHES_MAX) hashes.clear()
+  hashes.set(name, made)
+  return made
 }
 
 export function checkOneOf<T extends string>(value: T, option: string, allowed: readonly T[]): T {

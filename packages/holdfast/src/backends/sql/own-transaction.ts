@@ -95,7 +95,7 @@ export class OwnTransactions implements Keeping {
       const waitMs = Math.min(patience.waitMs, WAIT_MS_MAX, claim.ttlMs / 4)
       const locked = await this.#lock(session, control, claim, waitMs)
       // What is cancelled is whatever the connection is at by then, which must not be somebody else's statement.
-      await taking.cancelled
+      if (taking.cancelled !== null) await taking.cancelled
       this.#taking.delete(claim.id)
       if (locked !== null) return { ...locked, session, connection }
       await session.run(ROLLBACK)
