@@ -3,24 +3,11 @@
  * given back as it is: read as contention, it would turn a defect into a wait.
  */
 
-import {
-  BackendUnavailableError,
-  DeadlockError,
-  HoldfastError,
-  LockTimeoutError,
-  OutcomeUnknownError,
-  SerializationError,
-  UnsupportedError,
-} from '../../core/errors.js'
+import { BackendUnavailableError, HoldfastError, OutcomeUnknownError } from '../../core/errors.js'
+import { CONNECTION, errorOf, isAmong, type Meaning } from '../sql/meaning.js'
 
 const BACKEND = 'mysql'
-
-type Kind = 'unavailable' | 'unknown' | 'final' | 'deadlock' | 'serialization' | 'lock-timeout'
-
-interface Meaning {
-  readonly kind: Kind
-  readonly text: string
-}
+const SERVER = 'MySQL'
 
 const MIGRATE: Meaning = {
   kind: 'final',
@@ -42,7 +29,6 @@ const NO_WRITES: Meaning = {
   text: 'takes no writes. It is a replica, or a failover is under way.',
 }
 const SPACE: Meaning = { kind: 'unavailable', text: 'has no memory or no disk space left.' }
-const CONNECTION: Meaning = { kind: 'unknown', text: 'ended the connection before an answer came.' }
 /** A routine that is interrupted runs no handler, and may have committed just before. */
 const INTERRUPTED: Meaning = {
   kind: 'unknown',
@@ -158,13 +144,12 @@ export function mysqlError(error: unknown): unknown {
   const number = errno(error)
   if (number !== null) {
     const meaning = NUMBERS.get(number)
-    return meaning === undefined ? error : errorOf(meaning, context)
+    return meaning === undefined ? error : errorOf(SERVER, meaning, context)
   }
-  const code: unknown = Reflect.get(error, 'code')
-  if (isCode(code, NOT_SENT_CODES) || NOT_SENT.some((pattern) => pattern.test(error.message))) {
+  if (isAmong(error, NOT_SENT_CODES, NOT_SENT)) {
     return new BackendUnavailableError('MySQL was not reached, so nothing was done.', context)
   }
-  return isCode(code, UNKNOWN_CODES) ? errorOf(CONNECTION, context) : error
+  return isAmong(error, UNKNOWN_CODES) ? errorOf(SERVER, CONNECTION, context) : error
 }
 
 /** The same for a connection that was not had: whatever went wrong, nothing was asked of the server yet. */
@@ -175,31 +160,6 @@ export function connectError(error: unknown): unknown {
     backend: BACKEND,
     cause: error,
   })
-}
-
-function errorOf(
-  { kind, text }: Meaning,
-  context: { readonly backend: string; readonly cause: Error },
-): HoldfastError {
-  const message = `The MySQL server ${text}`
-  switch (kind) {
-    case 'unavailable':
-      return new BackendUnavailableError(message, context)
-    case 'unknown':
-      return new OutcomeUnknownError(message, context)
-    case 'final':
-      return new UnsupportedError(message, context)
-    case 'deadlock':
-      return new DeadlockError(message, context)
-    case 'serialization':
-      return new SerializationError(message, context)
-    case 'lock-timeout':
-      return new LockTimeoutError(message, context)
-  }
-}
-
-function isCode(code: unknown, codes: ReadonlySet<string>): boolean {
-  return typeof code === 'string' && codes.has(code)
 }
 
 /** An answer that the recipe's own statement cannot have given. */

@@ -10,6 +10,7 @@ import {
 } from '../../core/errors.js'
 import { within } from '../sql/clock.js'
 import type { Row, SqlLink, SqlResult, SqlSession, Statement } from '../sql/link.js'
+import { PooledSession } from '../sql/pooled-session.js'
 import type { MysqlConnection, MysqlCoreConnection, MysqlDone, MysqlPool } from './client.js'
 import { connectError, errno, mysqlError } from './errors.js'
 import { splitScript } from './schema.js'
@@ -111,59 +112,13 @@ async function connected<Connection extends { release(): void }>(
   }
 }
 
-class MysqlSession<Connection extends MysqlConnection> implements SqlSession<Connection> {
-  readonly client: Connection
-  readonly #listeners: (() => void)[] = []
-  #state: 'open' | 'ended' | 'given back' = 'open'
-  readonly #onEnd = (): void => this.#ended()
-
-  constructor(connection: Connection) {
-    this.client = connection
-    // A socket that the server closes gives `end`; one that breaks, and a last word of the server, give `error`.
-    connection.on('error', this.#onEnd)
-    connection.on('end', this.#onEnd)
+class MysqlSession<Connection extends MysqlConnection> extends PooledSession<Connection> {
+  protected override ask(statement: Statement, values: readonly unknown[]): Promise<SqlResult> {
+    return answered(this.client.connection as MysqlCoreConnection, statement, values)
   }
 
-  get isEnded(): boolean {
-    return this.#state !== 'open'
-  }
-
-  onEnd(listener: () => void): void {
-    if (this.#state === 'ended') listener()
-    else this.#listeners.push(listener)
-  }
-
-  async run(statement: Statement, values: readonly unknown[] = []): Promise<SqlResult> {
-    try {
-      return await answered(this.client.connection as MysqlCoreConnection, statement, values)
-    } catch (error) {
-      if (error instanceof OutcomeUnknownError) this.destroy()
-      throw error
-    }
-  }
-
-  release(): void {
-    if (this.#state !== 'open') return
-    this.#state = 'given back'
-    this.#unlisten()
-    this.client.release()
-  }
-
-  destroy(): void {
-    this.#ended()
-  }
-
-  #ended(): void {
-    if (this.#state !== 'open') return
-    this.#state = 'ended'
-    this.#unlisten()
+  protected override shut(): void {
     destroy(this.client.connection as MysqlCoreConnection)
-    for (const listener of this.#listeners) listener()
-  }
-
-  #unlisten(): void {
-    this.client.removeListener('error', this.#onEnd)
-    this.client.removeListener('end', this.#onEnd)
   }
 }
 

@@ -3,24 +3,11 @@
  * back as it is: read as contention, it would turn a defect into a wait.
  */
 
-import {
-  BackendUnavailableError,
-  DeadlockError,
-  HoldfastError,
-  LockTimeoutError,
-  OutcomeUnknownError,
-  SerializationError,
-  UnsupportedError,
-} from '../../core/errors.js'
+import { BackendUnavailableError, HoldfastError, UnsupportedError } from '../../core/errors.js'
+import { CONNECTION, errorOf, isAmong, type Meaning } from '../sql/meaning.js'
 
 const BACKEND = 'postgres'
-
-type Kind = 'unavailable' | 'unknown' | 'final' | 'deadlock' | 'serialization' | 'lock-timeout'
-
-interface Meaning {
-  readonly kind: Kind
-  readonly text: string
-}
+const SERVER = 'PostgreSQL'
 
 const MIGRATE =
   "has no tables or routines of Holdfast here. Make them with `holdfast migrate --url …`, or with the client's `migrate()`."
@@ -115,50 +102,16 @@ export function postgresError(error: unknown): unknown {
   const context = { backend: BACKEND, cause: error }
   const state = sqlState(error)
   if (state !== null) {
-    if (state === '08P01' && error.message.includes('startup parameter')) return errorOf(STARTUP, context)
+    if (state === '08P01' && error.message.includes('startup parameter'))
+      return errorOf(SERVER, STARTUP, context)
     const meaning = STATES.get(state) ?? (state.startsWith('08') ? CONNECTION : null)
-    return meaning === null ? error : errorOf(meaning, context)
+    return meaning === null ? error : errorOf(SERVER, meaning, context)
   }
-  const code: unknown = Reflect.get(error, 'code')
-  if (matches(error, code, NOT_SENT, NOT_SENT_CODES)) {
+  if (isAmong(error, NOT_SENT_CODES, NOT_SENT)) {
     return new BackendUnavailableError('PostgreSQL was not reached, so nothing was done.', context)
   }
-  if (matches(error, code, UNKNOWN, UNKNOWN_CODES)) return errorOf(CONNECTION, context)
+  if (isAmong(error, UNKNOWN_CODES, UNKNOWN)) return errorOf(SERVER, CONNECTION, context)
   return error
-}
-
-const CONNECTION: Meaning = { kind: 'unknown', text: 'ended the connection before an answer came.' }
-
-function errorOf(
-  { kind, text }: Meaning,
-  context: { readonly backend: string; readonly cause: Error },
-): HoldfastError {
-  const message = `The PostgreSQL server ${text}`
-  switch (kind) {
-    case 'unavailable':
-      return new BackendUnavailableError(message, context)
-    case 'unknown':
-      return new OutcomeUnknownError(message, context)
-    case 'final':
-      return new UnsupportedError(message, context)
-    case 'deadlock':
-      return new DeadlockError(message, context)
-    case 'serialization':
-      return new SerializationError(message, context)
-    case 'lock-timeout':
-      return new LockTimeoutError(message, context)
-  }
-}
-
-function matches(
-  error: Error,
-  code: unknown,
-  messages: readonly RegExp[],
-  codes: ReadonlySet<string>,
-): boolean {
-  return (
-    (typeof code === 'string' && codes.has(code)) || messages.some((pattern) => pattern.test(error.message))
-  )
 }
 
 /** An answer that the recipe's own statement cannot have given. */

@@ -3,6 +3,7 @@
 import { BackendUnavailableError, OutcomeUnknownError } from '../../core/errors.js'
 import { within } from '../sql/clock.js'
 import type { SqlLink, SqlResult, SqlSession, Statement } from '../sql/link.js'
+import { PooledSession } from '../sql/pooled-session.js'
 import type { PgClient, PgPool } from './client.js'
 import { postgresError } from './errors.js'
 
@@ -95,34 +96,20 @@ class PgLink<Client extends PgClient> implements SqlLink<Client> {
   }
 }
 
-class PgSession<Client extends PgClient> implements SqlSession<Client> {
-  readonly client: Client
+class PgSession<Client extends PgClient> extends PooledSession<Client> {
   readonly #prepare: boolean
-  readonly #listeners: (() => void)[] = []
-  #state: 'open' | 'ended' | 'given back' = 'open'
   #last: Promise<void> | null = null
-  readonly #onEnd = (): void => this.#ended()
 
   constructor(client: Client, prepare: boolean) {
-    this.client = client
+    super(client)
     this.#prepare = prepare
-    client.on('error', this.#onEnd)
-    client.on('end', this.#onEnd)
-  }
-
-  get isEnded(): boolean {
-    return this.#state !== 'open'
-  }
-
-  onEnd(listener: () => void): void {
-    if (this.#state === 'ended') listener()
-    else this.#listeners.push(listener)
   }
 
   /** One statement after the other: the driver wants to be asked for the next when it has answered the last. */
-  run(statement: Statement, values: readonly unknown[] = []): Promise<SqlResult> {
+  override run(statement: Statement, values: readonly unknown[] = []): Promise<SqlResult> {
     const last = this.#last
-    const answer = last === null ? this.#run(statement, values) : last.then(() => this.#run(statement, values))
+    const answer =
+      last === null ? super.run(statement, values) : last.then(() => super.run(statement, values))
     const settled: Promise<void> = answer.then(ignore, ignore).then(() => {
       if (this.#last === settled) this.#last = null
     })
@@ -130,39 +117,13 @@ class PgSession<Client extends PgClient> implements SqlSession<Client> {
     return answer
   }
 
-  async #run(statement: Statement, values: readonly unknown[]): Promise<SqlResult> {
-    try {
-      return await answered(this.client, statement, values, this.#prepare)
-    } catch (error) {
-      if (error instanceof OutcomeUnknownError) this.destroy()
-      throw error
-    }
+  protected override ask(statement: Statement, values: readonly unknown[]): Promise<SqlResult> {
+    return answered(this.client, statement, values, this.#prepare)
   }
 
-  release(): void {
-    if (this.#state !== 'open') return
-    this.#state = 'given back'
-    this.#unlisten()
-    this.client.release()
-  }
-
-  destroy(): void {
-    this.#ended()
-  }
-
-  #ended(): void {
-    if (this.#state !== 'open') return
-    this.#state = 'ended'
-    // It may still report that it breaks while it is being closed.
+  protected override shut(): void {
     this.client.on('error', ignore)
-    this.#unlisten()
     this.client.release(true)
-    for (const listener of this.#listeners) listener()
-  }
-
-  #unlisten(): void {
-    this.client.removeListener('error', this.#onEnd)
-    this.client.removeListener('end', this.#onEnd)
   }
 }
 

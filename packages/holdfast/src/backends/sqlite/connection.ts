@@ -13,7 +13,7 @@ import { elapsedMs, jittered, type Machine, Pauses } from './clock.js'
 import { pickDriver } from './driver.js'
 import { busyError, driverError, isBusy, isNoTransaction } from './errors.js'
 import { prepareFile, refuseNetworkFileSystem } from './file-system.js'
-import { RowReader } from './rows.js'
+import { rowOf } from './rows.js'
 import { initialise, isInitialised } from './schema.js'
 
 export interface ConnectionOptions {
@@ -114,7 +114,7 @@ export class Connection {
     let file: string | null
     try {
       const main = database.prepare('PRAGMA database_list').all()[0]
-      file = new RowReader(main, this.path, null).textOrNull('file')
+      file = rowOf(main, this.path, null).textOrNull('file')
     } catch (error) {
       throw driverError(error, this.path)
     }
@@ -215,7 +215,7 @@ export class Connection {
 }
 
 function switchToWal(sql: Sql, path: string): void {
-  const row = new RowReader(sql('PRAGMA journal_mode = WAL').get(), path, null)
+  const row = rowOf(sql('PRAGMA journal_mode = WAL').get(), path, null)
   const mode = row.text('journal_mode')
   if (mode === 'wal') return
   throw new UnsupportedError(

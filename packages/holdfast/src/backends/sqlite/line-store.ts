@@ -5,7 +5,7 @@
 import type { Claim } from '../../core/backend.js'
 import type { Sql } from './connection.js'
 import { malformedError } from './errors.js'
-import { type ReadLine, RowReader, readLine, type StoredPlace } from './rows.js'
+import { type ReadLine, readLine, rowOf, type StoredPlace } from './rows.js'
 
 const PEEK = `SELECT fence, EXISTS (SELECT 1 FROM places WHERE resource = ?) AS taken FROM meta WHERE one = 1`
 const LINE = `SELECT place, id, kind, line_limit, weight, joined_at, expires_at, host, pid, client, note
@@ -40,7 +40,7 @@ export class LineStore {
    * it.
    */
   peek(sql: Sql, resource: string): { readonly fence: number; readonly taken: boolean } {
-    const row = new RowReader(sql(PEEK).get(resource), this.#path, null)
+    const row = rowOf(sql(PEEK).get(resource), this.#path, null)
     return { fence: row.integer('fence', 0, FENCE_MAX - 1), taken: row.number('taken') !== 0 }
   }
 
@@ -90,7 +90,7 @@ export class LineStore {
   find(sql: Sql, claim: Claim): Pick<StoredPlace, 'place' | 'fence' | 'expiresAt'> | undefined {
     const found = sql(FIND).get(claim.resource, claim.id)
     if (found === undefined) return undefined
-    const row = new RowReader(found, this.#path, claim.resource)
+    const row = rowOf(found, this.#path, claim.resource)
     const place = row.integer('place', 1, FENCE_MAX)
     return { place, fence: BigInt(place), expiresAt: row.number('expires_at') }
   }
@@ -106,7 +106,7 @@ export class LineStore {
    */
   names(sql: Sql, prefix: string, last: string | null, count: number): readonly string[] {
     const rows = last === null ? sql(NAMES_FROM).all(prefix, count) : sql(NAMES_AFTER).all(last, count)
-    const names = rows.map((row) => new RowReader(row, this.#path, null).text('resource'))
+    const names = rows.map((row) => rowOf(row, this.#path, null).text('resource'))
     // A name that is not UTF-8 reads differently from what is stored, and would come again and again.
     if (last !== null && names.includes(last)) throw malformedError(this.#path, last, 'its name is not UTF-8')
     return names
@@ -120,7 +120,7 @@ export class LineStore {
   sweep(sql: Sql, now: number, count: number): boolean {
     const rows = sql(SWEEP).all(...this.#sweptTo, count)
     for (const found of rows) {
-      const row = new RowReader(found, this.#path, null)
+      const row = rowOf(found, this.#path, null)
       const resource = row.text('resource')
       const place = row.integer('place', Number.MIN_SAFE_INTEGER, FENCE_MAX)
       if (row.number('expires_at') <= now) this.remove(sql, resource, place)

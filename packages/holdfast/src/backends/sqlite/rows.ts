@@ -2,6 +2,7 @@
 
 import type { Kind } from '../../core/backend.js'
 import { isLive, LIMIT_MAX, type Place } from '../../core/line.js'
+import { RowReader } from '../sql/row-reader.js'
 import { malformedError } from './errors.js'
 
 const KINDS: ReadonlySet<unknown> = new Set<Kind>(['mutex', 'semaphore', 'read-write'])
@@ -25,7 +26,7 @@ export interface ReadLine {
 export function readLine(rows: readonly unknown[], now: number, path: string, resource: string): ReadLine {
   const live: StoredPlace[] = []
   for (const row of rows) {
-    const reader = new RowReader(row, path, resource)
+    const reader = rowOf(row, path, resource)
     if (isLive({ expiresAt: reader.number('expires_at') }, now)) live.push(toPlace(reader))
   }
   return { live, hasExpired: live.length < rows.length }
@@ -35,7 +36,7 @@ function toPlace(row: RowReader): StoredPlace {
   const place = row.integer('place', 1, Number.MAX_SAFE_INTEGER)
   return {
     id: row.text('id'),
-    shape: { kind: row.kind(), limit: row.integer('line_limit', 1, LIMIT_MAX) },
+    shape: { kind: row.oneOf<Kind>('kind', KINDS), limit: row.integer('line_limit', 1, LIMIT_MAX) },
     weight: row.integer('weight', 1, LIMIT_MAX),
     place,
     fence: BigInt(place),
@@ -50,48 +51,7 @@ function toPlace(row: RowReader): StoredPlace {
   }
 }
 
-/** Takes columns out of one row and checks each. */
-export class RowReader {
-  readonly #row: object
-  readonly #path: string
-  readonly #resource: string | null
-
-  constructor(row: unknown, path: string, resource: string | null) {
-    if (typeof row !== 'object' || row === null) throw malformedError(path, resource, 'it is missing')
-    this.#row = row
-    this.#path = path
-    this.#resource = resource
-  }
-
-  text(column: string): string {
-    const value = this.#get(column)
-    return typeof value === 'string' ? value : this.#fail(column)
-  }
-
-  textOrNull(column: string): string | null {
-    return this.#get(column) === null ? null : this.text(column)
-  }
-
-  number(column: string): number {
-    const value = this.#get(column)
-    return typeof value === 'number' && Number.isFinite(value) ? value : this.#fail(column)
-  }
-
-  integer(column: string, min: number, max: number): number {
-    const value = this.number(column)
-    return Number.isSafeInteger(value) && value >= min && value <= max ? value : this.#fail(column)
-  }
-
-  kind(): Kind {
-    const value = this.#get('kind')
-    return KINDS.has(value) ? (value as Kind) : this.#fail('kind')
-  }
-
-  #get(column: string): unknown {
-    return Reflect.get(this.#row, column)
-  }
-
-  #fail(column: string): never {
-    throw malformedError(this.#path, this.#resource, `\`${column}\` makes no sense`)
-  }
+/** Reads one row; what makes no sense in it is told with the file it is in. */
+export function rowOf(row: unknown, path: string, resource: string | null): RowReader {
+  return new RowReader(row, (what) => malformedError(path, resource, what))
 }

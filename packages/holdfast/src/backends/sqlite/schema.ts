@@ -4,7 +4,7 @@ import { quote, UnsupportedError } from '../../core/errors.js'
 import type { SqliteDatabase } from './client.js'
 import type { Machine } from './clock.js'
 import type { Sql } from './connection.js'
-import { RowReader } from './rows.js'
+import { rowOf } from './rows.js'
 
 /** "HLDF" in ASCII: tells a database of Holdfast from any other. */
 const APPLICATION_ID = 0x484c4446
@@ -66,7 +66,7 @@ const META = `SELECT fence, boot FROM meta`
  * until it runs again, and an abandoned one would keep an old view of the file, and every write out.
  */
 export function isInitialised(sql: Sql, path: string): boolean {
-  const row = new RowReader(sql(WHOSE).get(), path, null)
+  const row = rowOf(sql(WHOSE).get(), path, null)
   const applicationId = row.number('application_id')
   const version = row.number('user_version')
   if (applicationId === APPLICATION_ID && version === SCHEMA_VERSION) return true
@@ -93,7 +93,7 @@ export function initialise(database: SqliteDatabase, sql: Sql, path: string, mac
     sql('INSERT INTO meta (one, fence, boot) VALUES (1, 0, ?)').run(machine.bootId)
     return
   }
-  const meta = new RowReader(sql(META).get(), path, null)
+  const meta = rowOf(sql(META).get(), path, null)
   if (meta.text('boot') === machine.bootId) return
   const fence = meta.integer('fence', 0, Number.MAX_SAFE_INTEGER - BOOT_JUMP) + BOOT_JUMP
   database.exec('DELETE FROM places')
