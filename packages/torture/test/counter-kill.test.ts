@@ -51,7 +51,7 @@ async function countUnderFire(logPath: string): Promise<Run> {
   const onMessage = (message: object): void => {
     const heard = message as Acknowledged | Setback
     if (heard.kind === 'acknowledged') acknowledged.push(heard.operation)
-    else setbacks.set(heard.code, (setbacks.get(heard.code) ?? 0) + 1)
+    else if (heard.kind === 'setback') setbacks.set(heard.code, (setbacks.get(heard.code) ?? 0) + 1)
   }
   const start = (): unknown =>
     children.start('fenced-counter', [`sqlite:${join(folder, 'locks.db')}`, logPath, TTL_MS], onMessage)

@@ -33,6 +33,7 @@ function noteOwn(record: LogRecord, counts: boolean): void {
 const log = new FencedLog(argument(1), noteOwn)
 const locks = await connect(argument(0), { ttlMs })
 const mutex = locks.mutex('counter')
+await tell({ kind: 'ready' })
 
 async function addOne({ fence }: Hold): Promise<void> {
   operations += 1

@@ -1,12 +1,12 @@
 /** The recipe `get-lock`: session locks of MySQL, freed by the server when the connection ends. */
 
 import { BackendUnavailableError, InvalidInputError, UnsupportedError } from '../../core/errors.js'
-import type { ConnectionView } from '../sql/connection-backend.js'
 import { hashOf } from '../sql/identifiers.js'
-import type { Row, SqlRunner, Statement } from '../sql/link.js'
+import type { SqlRunner, Statement } from '../sql/link.js'
 import { RowReader } from '../sql/row-reader.js'
 import type { SessionRecipe } from '../sql/shared-session.js'
 import { strangeAnswer } from './errors.js'
+import { connectionView, processes } from './processes.js'
 
 /**
  * `hashed`, the default: any name, locked as `holdfast:` and 48 digits of its SHA-256. `plain`: the name is what other
@@ -47,11 +47,7 @@ const TRY: Statement = {
   text: `SELECT GET_LOCK(?, 0) AS got, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', SYSDATE(6)) AS fence`,
 }
 const UNLOCK: Statement = { name: 'holdfast_release_lock', text: 'SELECT RELEASE_LOCK(?) AS was_held' }
-const HOLDER: Statement = {
-  name: 'holdfast_lock_holder',
-  text: `SELECT used.id, p.host FROM (SELECT IS_USED_LOCK(?) AS id) AS used
-    LEFT JOIN information_schema.processlist p ON p.id = used.id WHERE used.id IS NOT NULL`,
-}
+const HOLDER: Statement = { name: 'holdfast_lock_holder', text: 'SELECT IS_USED_LOCK(?) AS id' }
 
 export function getLockRecipe(names: LockNames): SessionRecipe {
   return {
@@ -75,8 +71,13 @@ export function getLockRecipe(names: LockNames): SessionRecipe {
       const { rows } = await session.run(UNLOCK, [lockName(resource, names)])
       return new RowReader(rows[0], strangeAnswer).flag('was_held')
     },
-    holder: async (runner, resource) =>
-      connectionIn((await runner.run(HOLDER, [lockName(resource, names)])).rows[0]),
+    async holder(runner, resource) {
+      const { rows } = await runner.run(HOLDER, [lockName(resource, names)])
+      const reader = new RowReader(rows[0], strangeAnswer)
+      if (reader.isNull('id')) return null
+      const connection = String(reader.integer('id', 1, Number.MAX_SAFE_INTEGER))
+      return connectionView(connection, (await processes(runner)).get(connection) ?? '')
+    },
     end,
   }
 }
@@ -97,15 +98,6 @@ export async function idOf(session: SqlRunner): Promise<string> {
   return String(
     new RowReader((await session.run(ID)).rows[0], strangeAnswer).integer('id', 1, Number.MAX_SAFE_INTEGER),
   )
-}
-
-/** Whose connection it is, by what the server sees of it. Since when it has the lock, nobody knows. */
-export function connectionIn(row: Row | undefined): ConnectionView | null {
-  if (row === undefined) return null
-  const reader = new RowReader(row, strangeAnswer)
-  const connection = String(reader.integer('id', 1, Number.MAX_SAFE_INTEGER))
-  const host = reader.isNull('host') ? '' : reader.text('host')
-  return { connection, host, pid: 0, client: `connection ${connection}`, ageMs: 0 }
 }
 
 /** The number is the server's own, and is nothing but digits. */

@@ -5,7 +5,8 @@ import { hashOf, withPrefix } from '../sql/identifiers.js'
 import type { SqlRunner, Statement } from '../sql/link.js'
 import type { Isolation, TransactionRecipe } from '../sql/own-transaction.js'
 import { strangeAnswer } from './errors.js'
-import { connectionIn, end, idOf, requireAutocommit } from './get-lock.js'
+import { end, idOf, requireAutocommit } from './get-lock.js'
+import { connectionView, processes } from './processes.js'
 import { migrate, schemaFor } from './schema.js'
 
 const LEVELS: Readonly<Record<Isolation, Statement>> = {
@@ -27,16 +28,6 @@ const PREPARE: readonly Statement[] = [
     isPlain: true,
   },
 ]
-/** Apart from the other table: MySQL would take the bytes of a hash for text of the kind that this one has. */
-const CONNECTION: Statement = {
-  name: 'holdfast_connection',
-  text: 'SELECT id, host FROM information_schema.processlist WHERE id = ?',
-}
-const ALIVE: Statement = {
-  name: 'holdfast_alive',
-  text: 'SELECT id FROM information_schema.processlist WHERE FIND_IN_SET(id, ?)',
-}
-
 /** A row that is deleted between being made and being locked is made again; more often than this, something is wrong. */
 const TRIES = 5
 
@@ -103,14 +94,15 @@ export function forUpdateRecipe(prefix: string): TransactionRecipe {
       throw rowsVanish()
     },
     async alive(control, connections) {
-      const { rows } = await control.run(ALIVE, [connections.join(',')])
-      return new Set(rows.map((row) => String(row['id'] ?? row['ID'])))
+      const there = await processes(control)
+      return new Set(connections.filter((connection) => there.has(connection)))
     },
     async holder(control: SqlRunner, resource) {
       const hash = [hashOf(resource)]
       if ((await control.run(free, hash)).rows.length > 0) return null
-      const signed = (await control.run(holding, hash)).rows[0]?.['id']
-      return connectionIn((await control.run(CONNECTION, [Number(signed ?? 0)])).rows[0])
+      const signed = String((await control.run(holding, hash)).rows[0]?.['id'])
+      const host = (await processes(control)).get(signed)
+      return host === undefined ? null : connectionView(signed, host)
     },
     end,
   }

@@ -16,8 +16,8 @@ export interface PgLinkOptions {
 
 /** A pool that has no connection to give for this long is exhausted, and whoever asked shall hear of it. */
 const CONNECT_MS = 4_000
-/** A connection that owes an answer for this long will not give one, and is of no use to anybody. */
-const HANG_MS = 15_000
+/** A connection that owes an answer for this long is of no use to anybody. It is less than what a waiting caller puts up with. */
+const HANG_MS = 8_000
 
 const ignore = (): void => {}
 
