@@ -76,6 +76,11 @@ export class RowsBackend implements Backend {
   readonly #placed = new Map<string, bigint>()
   /** The claims by their place: a push names the place, because the id of a claim is a secret. */
   readonly #byPlace = new Map<bigint, Claim>()
+  /**
+   * The attempts under way. They go over other connections than a release, which could overtake one, find nothing, and leave
+   * standing what it then takes.
+   */
+  readonly #attempts = new Map<string, Promise<void>>()
   #sink: Sink | null = null
   #joins = 0
   #sweptTo: Position | null = null
@@ -102,7 +107,23 @@ export class RowsBackend implements Backend {
     await this.#parts.migrate()
   }
 
-  async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
+  attempt(claim: Claim, patience: Patience): Promise<Verdict> {
+    const { id } = claim
+    const attempt = this.#attempt(claim, patience)
+    const settled = attempt.then(
+      () => {},
+      () => {},
+    )
+    const earlier = this.#attempts.get(id)
+    const all = earlier === undefined ? settled : earlier.then(() => settled)
+    this.#attempts.set(id, all)
+    void all.then(() => {
+      if (this.#attempts.get(id) === all) this.#attempts.delete(id)
+    })
+    return attempt
+  }
+
+  async #attempt(claim: Claim, patience: Patience): Promise<Verdict> {
     const place = this.#placed.get(claim.id)
     if (place !== undefined && this.#parts.wakeup === null) {
       const verdict = await this.#poll(claim, patience, place)
@@ -156,6 +177,8 @@ export class RowsBackend implements Backend {
   }
 
   async release({ id, resource }: Claim): Promise<Release> {
+    const attempts = this.#attempts.get(id)
+    if (attempts !== undefined) await attempts
     const fence = this.#placed.get(id) ?? null
     this.#forget(id)
     return (await this.#table.leave(resource, id, fence)) ? 'released' : 'gone'
