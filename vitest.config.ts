@@ -16,8 +16,8 @@ export default defineConfig({
   test: {
     include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
     pool: 'forks',
-    // The tests wait for servers and timers far more than they compute, so two files at a time fit on any machine.
-    maxWorkers: 2,
+    // The tests wait for servers and timers far more than they compute, so three files at a time fit on two cores.
+    maxWorkers: 3,
     reporters: ['default'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
