@@ -25,10 +25,9 @@ export type MysqlDone = (error: Error | null, result?: unknown) => void
 
 /** A connection that was taken out of a pool. */
 export interface MysqlConnection {
-  // oxlint-disable-next-line no-explicit-any -- the driver has a type for each kind of result, so that a given pool fits
-  query(text: string, values?: any): Promise<[any, unknown]>
-  // oxlint-disable-next-line no-explicit-any -- the driver declares that it is one with promises again, which it is not
-  readonly connection: any
+  query(text: string, values?: unknown): Promise<[unknown, unknown]>
+  /** Unknown, because the driver declares that it is one with promises again, which it is not. */
+  readonly connection: unknown
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'end', listener: () => void): unknown
   removeListener(event: 'error' | 'end', listener: () => void): unknown
@@ -41,8 +40,7 @@ export interface MysqlPool<Connection extends MysqlConnection = MysqlConnection>
   getConnection(): Promise<Connection>
   /** The pool underneath. */
   readonly pool: {
-    // oxlint-disable-next-line no-explicit-any -- the driver's own type, which promises more than is there
-    getConnection(done: (error: Error | null, connection: any) => void): void
+    getConnection(done: (error: Error | null, connection: unknown) => void): void
   }
   end(): Promise<void>
 }

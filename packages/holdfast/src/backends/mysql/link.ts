@@ -1,16 +1,8 @@
 /** `mysql2` as the recipes need it. */
 
-import {
-  BackendUnavailableError,
-  DeadlockError,
-  LockTimeoutError,
-  OutcomeUnknownError,
-  SerializationError,
-  UnsupportedError,
-} from '../../core/errors.js'
-import { within } from '../sql/clock.js'
+import { DeadlockError, LockTimeoutError, SerializationError, UnsupportedError } from '../../core/errors.js'
 import type { Row, SqlLink, SqlResult, SqlSession, Statement } from '../sql/link.js'
-import { PooledSession } from '../sql/pooled-session.js'
+import { answeredInTime, connected, PooledSession, type ServerName } from '../sql/pooled-session.js'
 import type { MysqlConnection, MysqlCoreConnection, MysqlDone, MysqlPool } from './client.js'
 import { connectError, errno, mysqlError } from './errors.js'
 import { splitScript } from './schema.js'
@@ -20,10 +12,7 @@ export interface MysqlLinkOptions {
   readonly end: () => Promise<void>
 }
 
-/** A pool that has no connection to give for this long is exhausted, and whoever asked shall hear of it. */
-const CONNECT_MS = 4_000
-/** A connection that owes an answer for this long is of no use to anybody. It is less than what a waiting caller puts up with. */
-const HANG_MS = 8_000
+const MYSQL: ServerName = { backend: 'mysql', server: 'MySQL', setting: 'connectionLimit' }
 /** ER_SP_ALREADY_EXISTS. */
 const ROUTINE_EXISTS = 1304
 
@@ -49,7 +38,7 @@ class MysqlLink<Connection extends MysqlConnection> implements SqlLink<Connectio
   }
 
   async run(statement: Statement, values: readonly unknown[] = []): Promise<SqlResult> {
-    const connection = await connected(this.#taken())
+    const connection = await taken(this.#core())
     try {
       const result = await answered(connection, statement, values)
       connection.release()
@@ -62,7 +51,7 @@ class MysqlLink<Connection extends MysqlConnection> implements SqlLink<Connectio
   }
 
   async session(): Promise<SqlSession<Connection>> {
-    return new MysqlSession(await connected(this.#pool.getConnection()))
+    return new MysqlSession(await taken(this.#pool.getConnection()))
   }
 
   async script(text: string): Promise<void> {
@@ -84,29 +73,21 @@ class MysqlLink<Connection extends MysqlConnection> implements SqlLink<Connectio
     await this.#options.end()
   }
 
-  #taken(): Promise<MysqlCoreConnection> {
+  #core(): Promise<MysqlCoreConnection> {
     return new Promise((resolve, reject) => {
-      this.#pool.pool.getConnection((error, connection: MysqlCoreConnection) => {
+      this.#pool.pool.getConnection((error, connection) => {
         if (error) reject(error)
-        else resolve(connection)
+        else resolve(connection as MysqlCoreConnection)
       })
     })
   }
 }
 
-async function connected<Connection extends { release(): void }>(
+async function taken<Connection extends { release(): void }>(
   connecting: Promise<Connection>,
 ): Promise<Connection> {
   try {
-    return await within(CONNECT_MS, connecting, () => {
-      // One that comes after all goes straight back.
-      connecting.then((connection) => connection.release(), ignore)
-      return new BackendUnavailableError(
-        `The pool gave no connection to MySQL within ${CONNECT_MS} ms: all are in use, or the server does not answer. ` +
-          'Raise the `connectionLimit` of the pool if it is the former.',
-        { backend: 'mysql' },
-      )
-    })
+    return await connected(connecting, MYSQL)
   } catch (error) {
     throw connectError(error)
   }
@@ -133,10 +114,7 @@ async function answered(
       if (isPlain === true) connection.query(text, done)
       else connection.execute({ sql: text, ...AS_IS }, values, done)
     })
-    const result = await within(HANG_MS, call, () => {
-      return new OutcomeUnknownError(`MySQL did not answer within ${HANG_MS} ms.`, { backend: 'mysql' })
-    })
-    return resultOf(result)
+    return resultOf(await answeredInTime(call, MYSQL))
   } catch (error) {
     throw mysqlError(error)
   }

@@ -1,9 +1,8 @@
 /** `pg` as the recipes need it. */
 
 import { BackendUnavailableError, OutcomeUnknownError } from '../../core/errors.js'
-import { within } from '../sql/clock.js'
 import type { SqlLink, SqlResult, SqlSession, Statement } from '../sql/link.js'
-import { PooledSession } from '../sql/pooled-session.js'
+import { answeredInTime, connected, PooledSession, type ServerName } from '../sql/pooled-session.js'
 import type { PgClient, PgPool } from './client.js'
 import { postgresError } from './errors.js'
 
@@ -14,10 +13,7 @@ export interface PgLinkOptions {
   readonly end: () => Promise<void>
 }
 
-/** A pool that has no connection to give for this long is exhausted, and whoever asked shall hear of it. */
-const CONNECT_MS = 4_000
-/** A connection that owes an answer for this long is of no use to anybody. It is less than what a waiting caller puts up with. */
-const HANG_MS = 8_000
+const POSTGRES: ServerName = { backend: 'postgres', server: 'PostgreSQL', setting: 'max' }
 
 const ignore = (): void => {}
 
@@ -77,19 +73,8 @@ class PgLink<Client extends PgClient> implements SqlLink<Client> {
   }
 
   async #connect(): Promise<Client> {
-    const connecting = this.#pool.connect()
-    let isLate = false
-    // One that comes after all goes straight back.
-    connecting.then((client) => isLate && client.release(), ignore)
     try {
-      return await within(CONNECT_MS, connecting, () => {
-        isLate = true
-        return new BackendUnavailableError(
-          `The pool gave no connection to PostgreSQL within ${CONNECT_MS} ms: all are in use, or the server does not ` +
-            'answer. Raise the `max` of the pool if it is the former.',
-          { backend: 'postgres' },
-        )
-      })
+      return await connected(this.#pool.connect(), POSTGRES)
     } catch (error) {
       throw postgresError(error)
     }
@@ -136,11 +121,7 @@ async function answered(
   try {
     const query = { text, values: values as unknown[] }
     const call = client.query(prepare && isPlain !== true ? { name, ...query } : query)
-    const { rows, rowCount } = await within(HANG_MS, call, () => {
-      return new OutcomeUnknownError(`PostgreSQL did not answer within ${HANG_MS} ms.`, {
-        backend: 'postgres',
-      })
-    })
+    const { rows, rowCount } = await answeredInTime(call, POSTGRES)
     return { rows, affected: rowCount ?? 0 }
   } catch (error) {
     throw postgresError(error)

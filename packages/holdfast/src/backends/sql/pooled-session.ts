@@ -1,5 +1,43 @@
-import { OutcomeUnknownError } from '../../core/errors.js'
+import { BackendUnavailableError, OutcomeUnknownError } from '../../core/errors.js'
+import { within } from './clock.js'
 import type { SqlResult, SqlSession, Statement } from './link.js'
+
+/** A pool that has no connection to give for this long is exhausted, and whoever asked shall hear of it. */
+const CONNECT_MS = 4_000
+/** A connection that owes an answer for this long is of no use to anybody. It is less than what a waiting caller puts up with. */
+const HANG_MS = 8_000
+
+/** A server, and what the setting of a pool is called that bounds its connections. */
+export interface ServerName {
+  readonly backend: string
+  readonly server: string
+  readonly setting: string
+}
+
+/** The connection that a pool was asked for. One that comes too late goes straight back. */
+export function connected<Client extends { release(): void }>(
+  connecting: Promise<Client>,
+  { backend, server, setting }: ServerName,
+): Promise<Client> {
+  return within(CONNECT_MS, connecting, () => {
+    connecting.then(
+      (client) => client.release(),
+      () => {},
+    )
+    return new BackendUnavailableError(
+      `The pool gave no connection to ${server} within ${CONNECT_MS} ms: all are in use, or the server does not answer. ` +
+        `Raise the \`${setting}\` of the pool if it is the former.`,
+      { backend },
+    )
+  })
+}
+
+/** The answer to a statement, unless it is overdue. */
+export function answeredInTime<T>(call: Promise<T>, { backend, server }: ServerName): Promise<T> {
+  return within(HANG_MS, call, () => {
+    return new OutcomeUnknownError(`${server} did not answer within ${HANG_MS} ms.`, { backend })
+  })
+}
 
 /** As much of a driver's connection as both drivers have. */
 interface PooledClient {

@@ -160,7 +160,10 @@ export class RowsBackend implements Backend {
       return
     }
     const fence = verdict.fence as bigint
-    if (this.#placed.size >= PLACED_MAX) this.#placed.clear()
+    if (this.#placed.size >= PLACED_MAX) {
+      this.#placed.clear()
+      this.#byPlace.clear()
+    }
     this.#placed.set(claim.id, fence)
     if (this.#parts.wakeup !== null) this.#byPlace.set(fence, claim)
     if (isNew) this.#sweepNowAndThen()
