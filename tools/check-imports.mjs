@@ -14,13 +14,13 @@ import { moduleSpecifiers, parse, report, sourceFilesBelow } from './lib/source-
  */
 const mayImport = {
   core: () => false,
-  backends: (target) => target === 'core' || target === 'backends/sql' || target === 'backends/shared',
+  backends: (target) => ['core', 'backends/sql', 'backends/sessions', 'backends/shared'].includes(target),
   primitives: (target) => target === 'core',
   client: (target) => target === 'core' || target === 'primitives',
   connect: (target) => target !== 'testing',
   transactions: (target) => target !== 'testing' && target !== 'connect' && target !== 'fencing',
   tables: (target) => ['core', 'backends/postgres', 'backends/mysql', 'backends/sqlite'].includes(target),
-  optimistic: (target) => ['core', 'tables', 'backends/sql'].includes(target),
+  optimistic: (target) => ['core', 'tables', 'backends/shared'].includes(target),
   fencing: (target) => target === 'core' || target === 'tables',
   testing: (target) => ['core', 'client', 'primitives', 'fencing', 'backends/memory'].includes(target),
   entry: () => true,

@@ -119,8 +119,11 @@ export interface Guarantees {
   readonly fencing: 'strict' | 'best-effort' | 'none'
   readonly waiting: 'push' | 'block' | 'poll'
   readonly fair: boolean
-  /** Whether claims may weigh more or less than the whole limit: semaphores and read-write locks. */
-  readonly weights: boolean
+  /**
+   * `any`: semaphores with any number of permits for each claim, and read-write locks. `one`: semaphores of which every
+   * claim takes one permit. `none`: exclusive locks only.
+   */
+  readonly weights: 'any' | 'one' | 'none'
   /**
    * `claims`: every claim, with its owner, note and age, and every name in use. `connections`: only who holds a name that
    * is asked for, as far as the server knows its connection; names cannot be listed, and an eviction ends the connection.

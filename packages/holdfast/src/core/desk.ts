@@ -100,19 +100,29 @@ export class Desk {
   requireShape(shape: Shape, what: string): void {
     const { weights, limitMax } = this.backend.guarantees
     const { name } = this.backend
-    if (shape.kind !== 'mutex' && !weights) {
-      throw new UnsupportedError(
-        `The ${name} store has no ${what}: this recipe knows exclusive locks only.`,
-        {
-          backend: name,
-        },
-      )
+    if (shape.kind !== 'mutex' && (weights === 'none' || (weights === 'one' && shape.kind !== 'semaphore'))) {
+      const known = weights === 'none' ? 'exclusive locks only' : 'exclusive locks and semaphores'
+      throw new UnsupportedError(`The ${name} store has no ${what}: this recipe knows ${known}.`, {
+        backend: name,
+      })
     }
     if (shape.limit > limitMax) {
       throw new UnsupportedError(`The ${name} store takes limits up to ${limitMax}, got ${shape.limit}.`, {
         backend: name,
       })
     }
+  }
+
+  /** Refuses before the store is asked what one claim may not weigh. */
+  requireWeight(weight: number): void {
+    const { name, guarantees } = this.backend
+    if (weight === 1 || guarantees.weights === 'any') return
+    throw new UnsupportedError(
+      `The ${name} store gives one permit to each holder, and ${weight} were asked for.`,
+      {
+        backend: name,
+      },
+    )
   }
 
   /**

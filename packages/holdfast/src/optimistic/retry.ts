@@ -1,4 +1,4 @@
-import { jitteredPause, monotonicMs } from '../backends/sql/clock.js'
+import { jitteredPause, monotonicMs } from '../backends/shared/clock.js'
 import { DeadlockError, SerializationError, StaleVersionError } from '../core/errors.js'
 import { checkFunction, checkInteger, checkKeys, checkMs, checkSignal } from '../core/options.js'
 

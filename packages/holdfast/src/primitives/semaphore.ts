@@ -33,7 +33,9 @@ export class Semaphore extends Lock<Hold, SemaphoreAcquireOptions> {
   }
 
   protected override weightOf({ permits = 1 }: SemaphoreAcquireOptions): number {
-    return checkInteger(permits, 'permits', 1, this.limit)
+    const weight = checkInteger(permits, 'permits', 1, this.limit)
+    this.desk.requireWeight(weight)
+    return weight
   }
 
   protected override wrap(hold: StoreHold): Hold {

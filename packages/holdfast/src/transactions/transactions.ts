@@ -3,7 +3,7 @@
  * committed while the lock is held, or not at all.
  */
 
-import { jitteredPause } from '../backends/sql/clock.js'
+import { jitteredPause } from '../backends/shared/clock.js'
 import type { ConnectionBackend } from '../backends/sql/connection-backend.js'
 import type { SqlSession, Statement } from '../backends/sql/link.js'
 import type { Desk } from '../core/desk.js'

@@ -84,7 +84,7 @@ describe('a planted fault makes the suite fail', () => {
 
 describe('what applies', () => {
   it.each([
-    [{ weights: false }, ['shared', 'weights'], 'weights: false'],
+    [{ weights: 'none' }, ['shared', 'weights'], "weights: 'none'"],
     [{ fencing: 'none' }, ['fencing'], "fencing: 'none'"],
     [{ fair: false }, ['fairness'], 'fair: false'],
   ] as const)('follows from what is declared: %o', async (declared, themes, reason) => {

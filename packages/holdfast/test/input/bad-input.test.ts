@@ -234,7 +234,7 @@ describe('bad input is refused before anything reaches the store', () => {
   testProbes('guarding', backend, gateProbes())
 
   it('refuses what the store cannot do, at construction', async () => {
-    const bare = new WatchedBackend({ weights: false, limitMax: 1, fencing: 'none' })
+    const bare = new WatchedBackend({ weights: 'none', limitMax: 1, fencing: 'none' })
     const client = await createLocks(bare)
     await expectRefused(bare, () => client.readWrite('x'))
     await expectRefused(bare, () => client.semaphore('x', 3))

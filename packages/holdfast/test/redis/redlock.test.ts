@@ -51,7 +51,7 @@ describe('what is given', () => {
       fencing: 'none',
       safety: 'best-effort',
       fair: false,
-      weights: false,
+      weights: 'none',
       shows: 'claims',
     })
     expect(backend.guarantees.ttlMaxMs).toBe(9_000)

@@ -185,7 +185,7 @@ const GUARANTEES: Guarantees = {
   fencing: 'best-effort',
   waiting: 'push',
   fair: true,
-  weights: true,
+  weights: 'any',
   shows: 'claims',
   limitMax: LIMIT_MAX,
   clock: 'server-monotonic',

@@ -1,7 +1,7 @@
 /** One connection of each client listens for what is pushed to it. */
 
 import { HoldfastError, UnsupportedError } from '../../core/errors.js'
-import { jitteredPause, randomName, within } from '../sql/clock.js'
+import { jitteredPause, randomName, within } from '../shared/clock.js'
 import type { SqlLink, SqlRunner, SqlSession } from '../sql/link.js'
 import type { Wakeup } from '../sql/rows-backend.js'
 import type { PgClient, PgNotification } from './client.js'

@@ -3,8 +3,8 @@
 import type { ClaimView, Kind, ResourceView, Shape, Verdict } from '../../core/backend.js'
 import { admittedCount } from '../../core/line.js'
 import { refOf } from '../../core/names.js'
+import { NOBODY_KNOWN, readWho } from '../shared/who.js'
 import { strangeAnswer } from './errors.js'
-import { NOBODY_KNOWN, readWho } from './who.js'
 
 const KINDS: ReadonlySet<string> = new Set<Kind>(['mutex', 'semaphore', 'read-write'])
 

@@ -19,13 +19,13 @@ import type {
 import { OutcomeUnknownError } from '../../core/errors.js'
 import { LIMIT_MAX } from '../../core/line.js'
 import { NAME_BYTES_MAX, refOf } from '../../core/names.js'
+import { writeWho } from '../shared/who.js'
 import { type ReadLine, readLine, readVerdict } from './answers.js'
 import { renewGraceMs, settledSoon } from './clock.js'
 import { hungNode, redisError } from './errors.js'
 import type { RedisLink, Subscription } from './link.js'
 import { scanNames } from './scan.js'
 import { type Answer, Steps, type StepsOptions } from './steps.js'
-import { writeWho } from './who.js'
 
 export const LINE_GUARANTEES: Guarantees = {
   keptBy: 'lease',
@@ -34,7 +34,7 @@ export const LINE_GUARANTEES: Guarantees = {
   fencing: 'best-effort',
   waiting: 'push',
   fair: true,
-  weights: true,
+  weights: 'any',
   shows: 'claims',
   limitMax: LIMIT_MAX,
   clock: 'server-wall',

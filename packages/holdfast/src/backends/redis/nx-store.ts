@@ -5,6 +5,7 @@
 
 import type { Claim, HolderNote, ResourceView } from '../../core/backend.js'
 import { refOf } from '../../core/names.js'
+import { NOBODY_KNOWN, readWho, writeWho } from '../shared/who.js'
 import { renewGraceMs, settledSoon } from './clock.js'
 import { hungNode, redisError, stepError, strangeAnswer } from './errors.js'
 import type { RedisLink } from './link.js'
@@ -12,7 +13,6 @@ import { scanNames } from './scan.js'
 import { Script } from './script.js'
 import { source } from './set-nx.lua'
 import { togetherOn } from './slot.js'
-import { NOBODY_KNOWN, readWho, writeWho } from './who.js'
 
 /** What is in a key. */
 export interface Found {

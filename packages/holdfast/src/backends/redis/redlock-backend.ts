@@ -86,7 +86,7 @@ export class RedlockBackend implements Backend {
       fencing: 'none',
       waiting: 'poll',
       fair: false,
-      weights: false,
+      weights: 'none',
       shows: 'claims',
       limitMax: 1,
       clock: 'server-wall',

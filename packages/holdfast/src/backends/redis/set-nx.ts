@@ -27,7 +27,7 @@ export const SET_NX_GUARANTEES: Guarantees = {
   fencing: 'best-effort',
   waiting: 'poll',
   fair: false,
-  weights: false,
+  weights: 'none',
   shows: 'claims',
   limitMax: 1,
   clock: 'server-wall',

@@ -19,7 +19,7 @@ import type {
 } from '../../core/backend.js'
 import { UnsupportedError } from '../../core/errors.js'
 import { NAME_BYTES_MAX, refOf } from '../../core/names.js'
-import { every, jitteredPause, monotonicMs } from './clock.js'
+import { every, jitteredPause, monotonicMs } from '../shared/clock.js'
 import type { SqlSession } from './link.js'
 
 /** A lock that a connection has. */
@@ -87,7 +87,7 @@ export const CONNECTION_GUARANTEES: Guarantees = {
   fencing: 'best-effort',
   waiting: 'poll',
   fair: false,
-  weights: false,
+  weights: 'none',
   shows: 'connections',
   limitMax: 1,
   clock: 'none',

@@ -1,5 +1,5 @@
 import { BackendUnavailableError, OutcomeUnknownError } from '../../core/errors.js'
-import { within } from './clock.js'
+import { within } from '../shared/clock.js'
 import type { SqlResult, SqlSession, Statement } from './link.js'
 
 /** A pool that has no connection to give for this long is exhausted, and whoever asked shall hear of it. */

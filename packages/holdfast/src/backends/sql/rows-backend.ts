@@ -55,7 +55,7 @@ export function rowsGuarantees(waiting: 'push' | 'poll'): Guarantees {
     fencing: 'strict',
     waiting,
     fair: true,
-    weights: true,
+    weights: 'any',
     shows: 'claims',
     limitMax: LIMIT_MAX,
     clock: 'server-wall',

@@ -2,7 +2,7 @@
 
 import type { Claim, Guarantees, Owner } from '../../core/backend.js'
 import { BackendUnavailableError, UnsupportedError } from '../../core/errors.js'
-import { monotonicMs } from './clock.js'
+import { monotonicMs } from '../shared/clock.js'
 import { CONNECTION_GUARANTEES, type ConnectionView, type Held, type Keeping } from './connection-backend.js'
 import { KeptSession } from './kept-session.js'
 import type { SqlLink, SqlRunner, SqlSession, Statement } from './link.js'

@@ -48,7 +48,7 @@ export const SQLITE_GUARANTEES: Guarantees = {
   fencing: 'strict',
   waiting: 'poll',
   fair: true,
-  weights: true,
+  weights: 'any',
   shows: 'claims',
   limitMax: LIMIT_MAX,
   clock: 'server-monotonic',

@@ -29,7 +29,12 @@ export interface Theme {
 }
 
 export const needsWeights: Need = ({ guarantees }) =>
-  guarantees.weights ? null : declared('weights: false', 'exclusive locks only')
+  guarantees.weights === 'any'
+    ? null
+    : declared(`weights: '${guarantees.weights}'`, 'a claim takes one permit, or all there is')
+
+export const needsSemaphores: Need = ({ guarantees }) =>
+  guarantees.weights === 'none' ? declared("weights: 'none'", 'exclusive locks only') : null
 
 export const needsFences: Need = ({ guarantees }) =>
   guarantees.fencing === 'none' ? declared("fencing: 'none'", 'no fences are minted') : null

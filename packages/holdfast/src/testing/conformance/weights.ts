@@ -5,7 +5,7 @@ import type { Hold } from '../../core/hold.js'
 import { LIMIT_MAX } from '../../core/line.js'
 import type { Lockable } from '../../primitives/lock.js'
 import { Crowd, stagger } from './crowd.js'
-import { type Case, needsFairness, needsWeights, type Theme } from './theme.js'
+import { type Case, type Need, needsFairness, needsSemaphores, needsWeights, type Theme } from './theme.js'
 import { asError, later, PATIENCE_MS, rejectionOf, staysPending } from './waiting.js'
 
 const LIMIT = 5
@@ -37,6 +37,7 @@ const permits: readonly Case[] = [
   },
   {
     title: 'one hold takes as many permits as it asks for',
+    needs: [needsWeights],
     async run(bench) {
       const [a, b] = await bench.pair()
       await using first = await a.semaphore('pool', LIMIT).acquire({ permits: 3 })
@@ -49,6 +50,7 @@ const permits: readonly Case[] = [
   },
   {
     title: 'the sum of the permits never exceeds the limit',
+    needs: [needsWeights],
     async run(bench) {
       const clients = await bench.clients(4)
       const crowd = new Crowd(LIMIT)
@@ -70,7 +72,7 @@ const permits: readonly Case[] = [
   },
   {
     title: 'a large wish is not starved by small ones',
-    needs: [needsFairness],
+    needs: [needsWeights, needsFairness],
     async run(bench) {
       const [a, b, c] = await bench.trio()
       const small = await a.semaphore('pool', LIMIT).acquire()
@@ -103,30 +105,54 @@ const permits: readonly Case[] = [
     },
   },
   {
+    title: 'several permits for one hold are to be had, or refused before the store is asked',
+    async run(bench) {
+      const { locks, counter } = await bench.counted()
+      const asked = locks.semaphore('pool', LIMIT).acquire({ permits: 2 })
+      if (bench.guarantees.weights === 'any') {
+        await (await asked).release()
+        return
+      }
+      asError(UnsupportedError, await rejectionOf(asked))
+      assert.throws(() => locks.readWrite('shared').read(), UnsupportedError)
+      assert.equal(counter.calls(), 0)
+    },
+  },
+  {
     title: 'a limit up to the declared one works, and a higher one is refused at construction',
     async run(bench) {
-      const { limitMax } = bench.guarantees
+      const { limitMax, weights: allowed } = bench.guarantees
       const locks = await bench.connect()
       const most = Math.min(limitMax, LIMIT_MAX)
-      await using hold = await locks.semaphore('wide', most).acquire({ permits: most })
+      const permits = allowed === 'any' ? most : 1
+      await using hold = await locks.semaphore('wide', most).acquire({ permits })
       hold.assertHeld()
       if (limitMax < LIMIT_MAX) assert.throws(() => locks.semaphore('wider', limitMax + 1), UnsupportedError)
     },
   },
 ]
 
-const SHAPES: readonly { readonly label: string; lock(locks: Locks): Lockable<Hold> }[] = [
+interface Used {
+  readonly label: string
+  readonly needs?: readonly Need[]
+  lock(locks: Locks): Lockable<Hold>
+}
+
+const SHAPES: readonly Used[] = [
   { label: 'a mutex', lock: (locks) => locks.mutex('shape') },
   { label: 'a semaphore of 3', lock: (locks) => locks.semaphore('shape', 3) },
   { label: 'a semaphore of 4', lock: (locks) => locks.semaphore('shape', 4) },
-  { label: 'a read-write lock', lock: (locks) => locks.readWrite('shape').read() },
+  { label: 'a read-write lock', needs: [needsWeights], lock: (locks) => locks.readWrite('shape').read() },
 ]
 
 const shapes: readonly Case[] = SHAPES.map((used) => ({
   title: `what is used as ${used.label} is refused as anything else, until it is free`,
+  needs: used.needs ?? [],
   async run(bench) {
     const [a, b] = await bench.pair()
-    const others = SHAPES.filter((other) => other !== used)
+    const isThere = ({ needs = [] }: Used): boolean =>
+      needs.length === 0 || bench.guarantees.weights === 'any'
+    const others = SHAPES.filter((other) => other !== used && isThere(other))
     const hold = await used.lock(a).acquire()
     for (const other of others) {
       for (const locks of [a, b]) {
@@ -142,4 +168,4 @@ const shapes: readonly Case[] = SHAPES.map((used) => ({
   },
 }))
 
-export const weights: Theme = { name: 'weights', needs: [needsWeights], cases: [...permits, ...shapes] }
+export const weights: Theme = { name: 'weights', needs: [needsSemaphores], cases: [...permits, ...shapes] }

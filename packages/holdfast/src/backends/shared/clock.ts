@@ -1,4 +1,4 @@
-/** The only file of the folder that starts a timer or draws a number. */
+/** Time and chance for the backends that have no need of a clock of their own kind. */
 
 import { randomBytes } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
