@@ -37,6 +37,33 @@ export function admittedCount(line: readonly { readonly weight: number }[], limi
   return count
 }
 
+/**
+ * The claims, of those ahead, of which at least one must leave before a claim of this weight can be admitted: the nearest
+ * ones, and as few as will do. Whoever waits needs to watch these and no others. Nobody is woken by a change that
+ * cannot be for him, save that of `n` permits each may be any one's: then up to `n` wait for the same one to leave.
+ */
+export function blockersOf<T extends { readonly weight: number }>(
+  ahead: readonly T[],
+  weight: number,
+  limit: number,
+): readonly T[] {
+  const room = limit - weight
+  const near: T[] = []
+  let sum = 0
+  for (let index = ahead.length - 1; index >= 0 && sum <= room; index -= 1) {
+    const each = ahead[index] as T
+    near.push(each)
+    sum += each.weight
+  }
+  if (sum <= room) return []
+  // A reader behind other readers waits for the writer before them all, and not for the readers.
+  return near.filter((each) => {
+    if (sum - each.weight <= room) return true
+    sum -= each.weight
+    return false
+  })
+}
+
 /** An expired entry is absent for every decision, even before anybody removes it. */
 export function isLive(place: { readonly expiresAt: number }, now: number): boolean {
   return place.expiresAt > now

@@ -1,7 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Claim } from '../../src/core/backend.js'
-import { admittedCount, decide, LIMIT_MAX, type Place, renewedExpiry, viewLine } from '../../src/core/line.js'
+import {
+  admittedCount,
+  blockersOf,
+  decide,
+  LIMIT_MAX,
+  type Place,
+  renewedExpiry,
+  viewLine,
+} from '../../src/core/line.js'
 
 const owner = { host: 'h', pid: 1, client: 'c' }
 const patience = { waitMs: 1, leaseMs: 100 }
@@ -115,5 +123,43 @@ describe('viewLine', () => {
     expect(view.waiters).toMatchObject([{ fence: 2n, ageMs: 200, remainingMs: 700 }])
     expect(view.holders[0]?.ref).toMatch(/^[0-9a-f]{12}$/)
     expect(String(Object.values(view.holders[0] ?? {}))).not.toContain('secret')
+  })
+})
+
+describe('whom a waiting claim must watch', () => {
+  const claims = fc.array(fc.record({ weight: fc.integer({ min: 1, max: 9 }) }), { maxLength: 12 })
+
+  it('is nobody if it is admitted, and otherwise those without one of whom nothing can change', () => {
+    fc.assert(
+      fc.property(
+        claims,
+        fc.integer({ min: 1, max: 9 }),
+        fc.integer({ min: 9, max: 20 }),
+        (ahead, weight, limit) => {
+          const isAdmitted = (line: readonly { readonly weight: number }[]): boolean =>
+            admittedCount([...line, { weight }], limit) > line.length
+          const blockers = blockersOf(ahead, weight, limit)
+          expect(blockers.length === 0).toBe(
+            isAdmitted(ahead) || ahead.reduce((sum, each) => sum + each.weight, 0) <= limit - weight,
+          )
+          const others = ahead.filter((each) => !blockers.includes(each))
+          // With all the others gone the claim still waits, and with one of them gone as well it need not.
+          if (blockers.length > 0) expect(isAdmitted(blockers)).toBe(false)
+          for (const each of blockers)
+            expect(isAdmitted(blockers.filter((other) => other !== each))).toBe(true)
+          expect(others.length + blockers.length).toBe(ahead.length)
+        },
+      ),
+      { numRuns: 3_000 },
+    )
+  })
+
+  it('is the one just ahead of a mutex, and the writer before the readers', () => {
+    const line = (...weights: number[]): { weight: number; at: number }[] =>
+      weights.map((weight, at) => ({ weight, at }))
+    expect(blockersOf(line(1, 1, 1), 1, 1).map(({ at }) => at)).toEqual([2])
+    expect(blockersOf(line(LIMIT_MAX, 1, 1), 1, LIMIT_MAX).map(({ at }) => at)).toEqual([0])
+    expect(blockersOf(line(1, 1), LIMIT_MAX, LIMIT_MAX).map(({ at }) => at)).toEqual([1])
+    expect(blockersOf(line(1, 1, 1, 1, 1), 1, 3).map(({ at }) => at)).toEqual([4, 3, 2])
   })
 })
