@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ensurePrograms, missingPrograms } from 'holdfast-servers'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { mirrorsIn, unpackMysql } from '../../tools/servers/src/unpack.js'
+import { mirrorsIn, unpackProgram } from '../../tools/servers/src/unpack.js'
 
 const command = fileURLToPath(new URL('../../tools/servers/src/main.js', import.meta.url))
 
@@ -118,7 +118,7 @@ describe.skipIf(process.platform !== 'linux')('getting MySQL', () => {
 
   it('takes it from the unstable suite of the same mirror on Debian', async () => {
     const { env, calls } = await machine()
-    expect(await unpackMysql(env, 'debian')).toBeUndefined()
+    expect(await unpackProgram('mysql', env, 'debian')).toBeUndefined()
     expect((await calls())[0]).toMatch(
       /^update deb (\[signed-by=\S+\] )?http:\/\/mirror\.invalid\/debian sid main$/,
     )
@@ -128,18 +128,18 @@ describe.skipIf(process.platform !== 'linux')('getting MySQL', () => {
     const { env, calls } = await machine(
       'mysql-server-core-8.0 - a\nmysql-server-core-8.10 - b\nmysql-server-core-8.4 - d\nmysql-server-core-x - c',
     )
-    expect(await unpackMysql(env, 'ubuntu')).toBeUndefined()
+    expect(await unpackProgram('mysql', env, 'ubuntu')).toBeUndefined()
     expect((await calls())[0]).toBe('update ')
     expect((await calls())[1]).toMatch(/ mysql-server-core-8\.10$/)
   })
 
   it('does not take a folder that is not complete for MySQL', async () => {
     const { env, target } = await machine()
-    expect(await unpackMysql(env, 'debian')).toBeUndefined()
+    expect(await unpackProgram('mysql', env, 'debian')).toBeUndefined()
     expect(missingPrograms(['mysqld'], env)).toEqual([])
     await rm(join(target, 'holdfast-complete'))
     expect(missingPrograms(['mysqld'], env)).toEqual(['mysqld'])
-    expect(await unpackMysql(env, 'debian')).toBeUndefined()
+    expect(await unpackProgram('mysql', env, 'debian')).toBeUndefined()
     expect(missingPrograms(['mysqld'], env)).toEqual([])
   })
 

@@ -41,5 +41,9 @@ function certificateOf(key, text) {
       await writeFile(keyFile, key, { mode: 0o600 })
       await writeFile(certFile, text)
     },
+    /** Both in one file, as servers in Java want them. @param {string} file */
+    async writeStore(file) {
+      await writeFile(file, `${key}${text}`, { mode: 0o600 })
+    },
   }
 }

@@ -1,6 +1,11 @@
 // @ts-check
+export { ConsulServer, startConsul, startConsulCluster } from './consul.js'
+export { consulRequest } from './consul-wire.js'
+export { EtcdServer, startEtcd, startEtcdCluster } from './etcd.js'
+export { EtcdError, etcdRequest } from './etcd-wire.js'
 export { ensurePrograms } from './install.js'
 export { startMariadb } from './mariadb.js'
+export { MemcachedServer, memcachedCommand, startMemcached } from './memcached.js'
 export { startMysql } from './mysql.js'
 export { MysqlServer } from './mysql-family.js'
 export { mysqlQuery } from './mysql-wire.js'
@@ -17,7 +22,16 @@ export { startRedisSentinel } from './redis-sentinel.js'
 export { storeFor, stores } from './registry.js'
 export { ReplyError, redisCommand } from './resp.js'
 export { QueryError } from './wire.js'
+export { startZookeeper, ZookeeperServer } from './zookeeper.js'
+export { startZookeeperEnsemble } from './zookeeper-ensemble.js'
+export { zookeeperSession, zookeeperWord } from './zookeeper-wire.js'
 
+/** @typedef {import('./consul.js').ConsulCluster} ConsulCluster */
+/** @typedef {import('./consul.js').ConsulOptions} ConsulOptions */
+/** @typedef {import('./consul-wire.js').ConsulAnswer} ConsulAnswer */
+/** @typedef {import('./memcached.js').MemcachedOptions} MemcachedOptions */
+/** @typedef {import('./etcd.js').EtcdCluster} EtcdCluster */
+/** @typedef {import('./etcd.js').EtcdOptions} EtcdOptions */
 /** @typedef {import('./mysql-family.js').MysqlOptions} MysqlOptions */
 /** @typedef {import('./pgbouncer.js').PgbouncerOptions} PgbouncerOptions */
 /** @typedef {import('./postgres.js').PostgresOptions} PostgresOptions */
@@ -31,3 +45,5 @@ export { QueryError } from './wire.js'
 /** @typedef {import('./store.js').Store} Store */
 /** @typedef {import('./store.js').StoreDefinition} StoreDefinition */
 /** @typedef {import('./store.js').StoreOutcome} StoreOutcome */
+/** @typedef {import('./zookeeper.js').ZookeeperOptions} ZookeeperOptions */
+/** @typedef {import('./zookeeper-ensemble.js').ZookeeperEnsemble} ZookeeperEnsemble */

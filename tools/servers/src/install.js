@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { aptSettings, installMs, runCommand } from './command.js'
 import { whereIs } from './locations.js'
 import { missingPrograms, missingReason, programNamed } from './programs.js'
-import { unpackMysql } from './unpack.js'
+import { unpackProgram } from './unpack.js'
 
 /**
  * @typedef {object} ProgramState
@@ -33,12 +33,14 @@ export async function ensurePrograms(names, { env = process.env, log = () => und
     env,
     log,
   )
-  const problemOfUnpack = await unpack(missing.filter(isUnpacked), env, log)
+  /** @type {Map<string, string | undefined>} */
+  const problemsOfUnpack = new Map()
+  for (const name of missing.filter(isUnpacked)) problemsOfUnpack.set(name, await unpack(name, env, log))
   const still = missingPrograms(missing, env)
   return [...new Set(names)].map((name) => {
     if (!missing.includes(name)) return { name, kind: 'present' }
     if (!still.includes(name)) return { name, kind: 'installed' }
-    const problem = isUnpacked(name) ? problemOfUnpack : problemOfInstall
+    const problem = isUnpacked(name) ? problemsOfUnpack.get(name) : problemOfInstall
     const because = problem === undefined ? 'the package does not bring it' : problem
     const note = 'Tests start their own server and do not use the one of compose.yaml'
     return {
@@ -76,18 +78,18 @@ async function install(missing, env, log) {
 }
 
 /**
- * @param {readonly string[]} missing
+ * @param {string} name
  * @param {NodeJS.ProcessEnv} env
  * @param {(line: string) => void} log
- * @returns {Promise<string | undefined>} Why nothing was unpacked.
+ * @returns {Promise<string | undefined>} Why it was not unpacked.
  */
-async function unpack(missing, env, log) {
-  if (missing.length === 0) return undefined
+async function unpack(name, env, log) {
   const obstacle = obstacleToAll(env)
   if (obstacle !== undefined) return obstacle
-  return withLock(missing, env, async () => {
-    log('unpacking mysql-server-core into the cache folder')
-    return unpackMysql(env)
+  const { package: packageName, unpackedFor = '' } = programNamed(name)
+  return withLock([name], env, async () => {
+    log(`unpacking ${packageName} into the cache folder`)
+    return unpackProgram(unpackedFor, env)
   })
 }
 

@@ -1,6 +1,7 @@
 // @ts-check
 // Where programs are. A database server is not always on PATH: Debian keeps the versions of PostgreSQL in folders of
-// their own, its users do not have /usr/sbin on their PATH, and MySQL is unpacked into the cache folder.
+// their own, its users do not have /usr/sbin on their PATH, and some programs
+// are unpacked into the cache folder.
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -83,7 +84,7 @@ export function findMariadb(env = process.env) {
 
 /**
  * A program that is run by a loader has the loader and its arguments in front.
- * @typedef {object} MysqlProgram
+ * @typedef {object} FoundProgram
  * @property {readonly string[]} command
  * @property {string | undefined} [root] The folder that it was unpacked into.
  */
@@ -91,41 +92,69 @@ export function findMariadb(env = process.env) {
 /**
  * `HOLDFAST_MYSQL_BIN` is the folder of a version to use instead of the one that `install` has unpacked.
  * @param {NodeJS.ProcessEnv} [env]
- * @returns {MysqlProgram | undefined}
+ * @returns {FoundProgram | undefined}
  */
 export function findMysql(env = process.env) {
   const chosen = env.HOLDFAST_MYSQL_BIN
-  const unpacked = chosen ? undefined : unpackedMysql(env)
-  if (unpacked !== undefined) return unpacked
+  const fromCache = chosen ? undefined : unpacked('mysql', env)
+  if (fromCache !== undefined) return fromCache
   const program = programIn('mysqld', chosen ? [chosen] : pathFolders(env))
   return program === undefined || !isUsableMysql(program) ? undefined : { command: [program] }
 }
 
-/** @param {NodeJS.ProcessEnv} env */
-export function mysqlFolder(env) {
-  return join(cacheFolder(env), 'mysql')
+/**
+ * `HOLDFAST_CONSUL_BIN` is the folder of a version to use instead of the one that `install` has unpacked.
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {FoundProgram | undefined}
+ */
+export function findConsul(env = process.env) {
+  const chosen = env.HOLDFAST_CONSUL_BIN
+  const fromCache = chosen ? undefined : unpacked('consul', env)
+  if (fromCache !== undefined) return fromCache
+  const program = programIn('consul', chosen ? [chosen] : pathFolders(env))
+  return program === undefined ? undefined : { command: [program] }
+}
+
+/**
+ * Where a program is unpacked.
+ * @param {string} store The store that it is for.
+ * @param {NodeJS.ProcessEnv} env
+ */
+export function unpackedFolder(store, env) {
+  return join(cacheFolder(env), store)
 }
 
 /** This file is the last one that is written, so the folder that it is in is complete. */
 export const completeMarker = 'holdfast-complete'
 
+/** How to run what was unpacked into a folder. */
+export const commandIn = {
+  mysql: (/** @type {string} */ root) => loadedIn(root, join(root, 'usr', 'sbin', 'mysqld')),
+  consul: (/** @type {string} */ root) => {
+    const program = join(root, 'usr', 'bin', 'consul')
+    return isExecutable(program) ? [program] : undefined
+  },
+}
+
 /**
+ * @param {keyof typeof commandIn} store
  * @param {NodeJS.ProcessEnv} env
- * @returns {MysqlProgram | undefined}
+ * @returns {FoundProgram | undefined}
  */
-function unpackedMysql(env) {
-  const root = mysqlFolder(env)
-  const command = existsSync(join(root, completeMarker)) ? commandIn(root) : undefined
+function unpacked(store, env) {
+  const root = unpackedFolder(store, env)
+  const command = existsSync(join(root, completeMarker)) ? commandIn[store](root) : undefined
   return command && { command, root }
 }
 
 /**
  * The libraries of an unpacked program are newer than those of the machine, and the loader has to fit the libraries.
  * @param {string} root
+ * @param {string} program
  * @returns {string[] | undefined}
  */
-export function commandIn(root) {
-  const [libraries, program] = [join(root, 'usr', 'lib'), join(root, 'usr', 'sbin', 'mysqld')]
+function loadedIn(root, program) {
+  const libraries = join(root, 'usr', 'lib')
   if (!existsSync(libraries) || !isExecutable(program)) return undefined
   for (const triplet of readdirSync(libraries).filter((name) => name.endsWith('-linux-gnu'))) {
     const folder = join(libraries, triplet)
@@ -149,4 +178,12 @@ function isUsableMysql(program) {
     return false
   const { stdout, status } = spawnSync(program, ['--no-defaults', '--version'], { encoding: 'utf8' })
   return status === 0 && !/mariadb/i.test(stdout)
+}
+
+/** Where Debian keeps the libraries of Java. */
+export const javaFolder = '/usr/share/java'
+
+/** @param {string} name */
+export function hasJar(name) {
+  return existsSync(join(javaFolder, name))
 }

@@ -13,7 +13,7 @@ const help = `Usage: node tools/servers/src/main.js <command>
   list                lists the stores and the programs that they need
 
 Installing needs Linux with apt-get, and root or a sudo that asks for no password. HOLDFAST_INSTALL=no forbids it.
-MySQL is not installed but unpacked into the cache folder, which needs neither.
+MySQL and Consul are not installed but unpacked into the cache folder, which needs neither.
 HOLDFAST_REQUIRE_STORES (all, or names with commas between them) makes a missing program of a store an error.
 The tests start every server themselves; compose.yaml is for people, and no test uses it.
 `

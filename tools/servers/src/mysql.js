@@ -36,7 +36,7 @@ function filesOf(root) {
  */
 export async function startMysql(options = {}) {
   requirePrograms(['mysqld'])
-  const { command, root } = /** @type {import('./locations.js').MysqlProgram} */ (findMysql())
+  const { command, root } = /** @type {import('./locations.js').FoundProgram} */ (findMysql())
   const own = [...filesOf(root), logSize]
   /** @param {string} data @param {string} setUpFile */
   const initArgs = (data, setUpFile) => [

@@ -1,7 +1,7 @@
 // @ts-check
 // Which programs there are, and how to say that one is missing.
 import { spawnSync } from 'node:child_process'
-import { findMariadb, findMysql, findPostgres, whereIs } from './locations.js'
+import { findConsul, findMariadb, findMysql, findPostgres, hasJar, whereIs } from './locations.js'
 
 /**
  * @typedef {object} Program
@@ -33,12 +33,25 @@ export const programs = {
     isPresent: (env) => findMysql(env) !== undefined,
     unpackedFor: 'mysql',
   },
+  consul: {
+    package: 'consul',
+    isPresent: (env) => findConsul(env) !== undefined,
+    unpackedFor: 'consul',
+  },
   pgbouncer: {
     package: 'pgbouncer',
     services: ['pgbouncer.service'],
     isPresent: (env) => findPgbouncer(env) !== undefined,
   },
+  memcached: { package: 'memcached', services: ['memcached.service'] },
+  etcd: { package: 'etcd-server', services: ['etcd.service'] },
+  etcdctl: { package: 'etcd-client' },
   openssl: { package: 'openssl' },
+  java: { package: 'default-jre-headless' },
+  javac: { package: 'default-jdk-headless' },
+  'zookeeper.jar': { package: 'libzookeeper-java', isPresent: () => hasJar('zookeeper.jar') },
+  // It brings the framework and the client of Curator along.
+  curator: { package: 'libcurator-recipes-java', isPresent: () => hasJar('curator-recipes.jar') },
   'python3-redis': {
     package: 'python3-redis',
     // A Debian package serves the Python of Debian, and not another one that comes first on PATH.

@@ -5,6 +5,7 @@ import { until } from './wait.js'
 
 /** @typedef {import('node:net').Socket} Socket */
 /** @typedef {'request' | 'reply'} Direction */
+/** What a client sends, as it is to be passed on. @typedef {(chunk: Buffer, isFirst: boolean) => Buffer} Rewrite */
 
 // A request is an array of strings, so the word stands on a line of its own. An argument that is this word counts too.
 const subscribes = /(?:^|\n)[ps]?subscribe\r\n/i
@@ -82,14 +83,18 @@ class Connection {
    * @param {Socket} server
    * @param {ProxyState} state
    * @param {(direction: Direction, chunk: Buffer) => void} seen
+   * @param {Rewrite} rewrite
    */
-  constructor(index, client, server, state, seen) {
+  constructor(index, client, server, state, seen, rewrite) {
     this.index = index
     this.#sockets = [client, server]
     const requests = new Lane(server, 'request', state)
     const replies = new Lane(client, 'reply', state)
     this.#lanes = [requests, replies]
-    client.on('data', (chunk) => {
+    let isFirst = true
+    client.on('data', (received) => {
+      const chunk = rewrite(received, isFirst)
+      isFirst = false
       const text = this.#requestEnd + chunk.toString('latin1')
       this.sawSubscribe ||= subscribes.test(text)
       this.#requestEnd = text.slice(-memoryLength)
@@ -145,8 +150,11 @@ export class TcpProxy {
   #listeners = new Set()
   #count = 0
 
-  /** @param {number} targetPort */
-  constructor(targetPort) {
+  /**
+   * @param {number} targetPort
+   * @param {{ readonly rewrite?: Rewrite }} [options]
+   */
+  constructor(targetPort, { rewrite = (chunk) => chunk } = {}) {
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
       if (this.#state.refusing) {
         client.on('error', () => undefined)
@@ -157,7 +165,7 @@ export class TcpProxy {
       const seen = (/** @type {Direction} */ direction, /** @type {Buffer} */ chunk) => {
         for (const listener of this.#listeners) listener(direction, chunk)
       }
-      const connection = new Connection(this.#count, client, server, this.#state, seen)
+      const connection = new Connection(this.#count, client, server, this.#state, seen, rewrite)
       this.#count += 1
       this.#connections.add(connection)
       connection.onceClosed(() => this.#connections.delete(connection))
@@ -271,9 +279,10 @@ export class TcpProxy {
 /**
  * Starts a proxy in front of a server on the loopback address.
  * @param {number} targetPort
+ * @param {{ readonly rewrite?: Rewrite }} [options]
  */
-export async function startProxy(targetPort) {
-  const proxy = new TcpProxy(targetPort)
+export async function startProxy(targetPort, options) {
+  const proxy = new TcpProxy(targetPort, options)
   await proxy.listen()
   return proxy
 }

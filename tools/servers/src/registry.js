@@ -1,11 +1,15 @@
 // @ts-check
+import { consulStores } from './consul.js'
+import { etcdStores } from './etcd.js'
 import { mariadb } from './mariadb.js'
+import { memcached } from './memcached.js'
 import { memory } from './memory.js'
 import { mysql } from './mysql.js'
 import { applyPolicy, requiredStores } from './policy.js'
 import { postgres } from './postgres.js'
 import { redisStores } from './redis-stores.js'
 import { sqlite } from './sqlite.js'
+import { zookeeperStores } from './zookeeper-stores.js'
 
 /** @typedef {import('./store.js').Controls} Controls */
 /** @typedef {import('./store.js').StoreDefinition} StoreDefinition */
@@ -13,7 +17,7 @@ import { sqlite } from './sqlite.js'
 
 /** Every store that tests can ask for, by name. @type {ReadonlyMap<string, StoreDefinition>} */
 export const stores = new Map(
-  [memory, sqlite, ...redisStores, postgres, mariadb, mysql].map((store) => [store.name, store]),
+  [memory, sqlite, ...redisStores, postgres, mariadb, mysql, ...consulStores, memcached, ...etcdStores, ...zookeeperStores].map((store) => [store.name, store]),
 )
 
 /**

@@ -21,6 +21,13 @@
  *   readonly 'postgres': import('./postgres.js').PostgresServer,
  *   readonly 'mariadb': import('./mysql-family.js').MysqlServer,
  *   readonly 'mysql': import('./mysql-family.js').MysqlServer,
+ *   readonly 'memcached': import('./memcached.js').MemcachedServer,
+ *   readonly 'etcd': import('./etcd.js').EtcdServer,
+ *   readonly 'etcd-cluster': import('./etcd.js').EtcdCluster,
+ *   readonly 'consul': import('./consul.js').ConsulServer,
+ *   readonly 'consul-cluster': import('./consul.js').ConsulCluster,
+ *   readonly 'zookeeper': import('./zookeeper.js').ZookeeperServer,
+ *   readonly 'zookeeper-ensemble': import('./zookeeper-ensemble.js').ZookeeperEnsemble,
  * }} Controls
  */
 

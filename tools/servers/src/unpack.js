@@ -1,42 +1,35 @@
 // @ts-check
-// Gets MySQL without installing it. Debian has it in its unstable suite only, and where it can be installed, as on
-// Ubuntu, its package would drive out the one of MariaDB. So the package and everything that it needs, down to the C
-// library, is unpacked into the cache folder. No right is needed for that, and the machine stays as it is.
+// Gets a program without installing it, because the suite that the machine uses does not have it, or not beside another
+// one that is needed. The package, and everything that it needs, is unpacked into the cache folder. No right is needed for
+// that, and the machine stays as it is.
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { aptSettings, runCommand } from './command.js'
-import { commandIn, completeMarker, mysqlFolder } from './locations.js'
+import { completeMarker, unpackedFolder } from './locations.js'
+import { unpackings } from './unpackings.js'
 
-const suiteWithMysql = 'sid'
-const plainPackage = 'mysql-server-core'
-const packageName = new RegExp(`^${plainPackage}(-[\\d.]+)?$`)
+/** @typedef {import('./unpackings.js').Unpacking} Unpacking */
+
 const keyrings = ['gpg', 'pgp'].map((ending) => `/usr/share/keyrings/debian-archive-keyring.${ending}`)
 
-/** The parts of the packages that a server uses; the rest is removed, because it is more than half of it. */
-const unneeded = [
-  'usr/bin',
-  'usr/games',
-  'usr/share/perl',
-  'usr/share/doc',
-  'usr/share/man',
-  'usr/share/locale',
-]
-
 /**
- * Unpacks MySQL into the cache folder. Whoever calls it sees to it that no other process does so at the same time.
+ * Unpacks a program into the cache folder. Whoever calls it sees to it that no other process does so at the same time.
+ * @param {string} store The store that it is for.
  * @param {NodeJS.ProcessEnv} env
  * @param {string} [distribution] The identifier that the distribution gives itself.
  * @returns {Promise<string | undefined>} Why it could not be had.
  */
-export async function unpackMysql(env, distribution = distributionHere()) {
-  const folder = mysqlFolder(env)
+export async function unpackProgram(store, env, distribution = distributionHere()) {
+  const unpacking = unpackings[store]
+  if (unpacking === undefined) throw new Error(`Nothing is unpacked for the store '${store}'.`)
+  const folder = unpackedFolder(store, env)
   try {
     await mkdir(dirname(folder), { recursive: true })
     await removePartial(folder)
     const work = await mkdtemp(`${folder}.partial-`)
     try {
-      return await unpackInto(work, folder, env, distribution)
+      return await unpackInto(unpacking, work, folder, env, distribution)
     } finally {
       await rm(work, { recursive: true, force: true })
     }
@@ -60,25 +53,26 @@ async function removePartial(folder) {
 }
 
 /**
+ * @param {Unpacking} unpacking
  * @param {string} work
  * @param {string} folder
  * @param {NodeJS.ProcessEnv} env
  * @param {string} distribution
  */
-async function unpackInto(work, folder, env, distribution) {
+async function unpackInto(unpacking, work, folder, env, distribution) {
   /** @type {string | undefined} */
   let problem
-  for (const source of await sourcesFor(distribution, env)) {
+  for (const source of await sourcesFor(unpacking.suite, distribution, env)) {
     const apt = await mkdtemp(join(work, 'apt-'))
     const root = join(apt, 'root')
-    problem = await unpackFrom(source, apt, root, env)
+    problem = await unpackFrom(unpacking, source, apt, root, env)
     if (problem !== undefined) continue
-    for (const each of unneeded) await rm(join(root, each), { recursive: true, force: true })
-    const command = commandIn(root)
-    if (command === undefined) return 'the package does not bring mysqld'
-    const version = await runCommand([...command, '--no-defaults', '--version'], env)
+    for (const each of unpacking.unneeded) await rm(join(root, each), { recursive: true, force: true })
+    const command = unpacking.commandIn(root)
+    if (command === undefined) return `the package does not bring ${unpacking.what}`
+    const version = await runCommand([...command, ...unpacking.versionArgs], env)
     if (version.problem !== undefined) return version.problem
-    await writeFile(join(root, completeMarker), version.stdout.replace(/^.*(?=Ver )/, ''))
+    await writeFile(join(root, completeMarker), unpacking.versionOf(version.stdout))
     await rename(root, folder)
     return undefined
   }
@@ -97,18 +91,19 @@ function distributionHere() {
  */
 
 /**
- * Debian has MySQL in one suite, on the same mirrors as everything else. Any other distribution has it, or has it not,
- * in the suite that the machine uses: programs of Debian would not come signed with a key that is known there.
+ * Debian has the program in one suite, on the same mirrors as everything else. Any other distribution has it, or has it
+ * not, in the suite that the machine uses: programs of Debian would not come signed with a key that is known there.
+ * @param {string} suite
  * @param {string} distribution
  * @param {NodeJS.ProcessEnv} env
  * @returns {Promise<Source[]>} What to try, one after the other.
  */
-async function sourcesFor(distribution, env) {
+async function sourcesFor(suite, distribution, env) {
   if (distribution !== 'debian') return [undefined]
   const { stdout } = await runCommand(['apt-get', 'update', '--print-uris'], env)
   const keyring = keyrings.find((file) => existsSync(file))
   const options = keyring === undefined ? '' : `[signed-by=${keyring}] `
-  return mirrorsIn(stdout).map((mirror) => `deb ${options}${mirror} ${suiteWithMysql} main`)
+  return mirrorsIn(stdout).map((mirror) => `deb ${options}${mirror} ${suite} main`)
 }
 
 /**
@@ -129,13 +124,14 @@ export function mirrorsIn(uris) {
 }
 
 /**
+ * @param {Unpacking} unpacking
  * @param {Source} source
  * @param {string} apt A folder for the lists and archives of apt, which then knows nothing of what is installed.
  * @param {string} root
  * @param {NodeJS.ProcessEnv} env
  * @returns {Promise<string | undefined>} Why it could not be had.
  */
-async function unpackFrom(source, apt, root, env) {
+async function unpackFrom(unpacking, source, apt, root, env) {
   for (const name of ['none', 'lists/partial', 'archives/partial', 'root']) {
     await mkdir(join(apt, name), { recursive: true })
   }
@@ -144,16 +140,16 @@ async function unpackFrom(source, apt, root, env) {
   const settings = [...aptSettings, ...isolated(apt), ...(source === undefined ? [] : onlyListed(apt))]
   const options = settings.flatMap((setting) => ['-o', setting])
   const update = await runCommand(['apt-get', ...options, '-q', 'update'], env)
-  const name = await newestPackage(options, env)
-  if (name === undefined) return update.problem ?? 'no source of apt on this machine has a MySQL server'
+  const name = await newestPackage(unpacking.package, options, env)
+  if (name === undefined) return update.problem ?? `no source of apt on this machine has ${unpacking.what}`
   const download = ['install', '-y', '--download-only', '--no-install-recommends', name]
   const { problem } = await runCommand(['apt-get', ...options, '-q', ...download], env)
   if (problem !== undefined) return update.problem ?? problem
   const archives = join(apt, 'archives')
   for (const archive of await readdir(archives)) {
-    if (!archive.endsWith('.deb')) continue
-    const unpacking = await runCommand(['dpkg-deb', '--extract', join(archives, archive), root], env)
-    if (unpacking.problem !== undefined) return unpacking.problem
+    if (!archive.endsWith('.deb') || (unpacking.isAlone && !archive.startsWith(`${name}_`))) continue
+    const extracting = await runCommand(['dpkg-deb', '--extract', join(archives, archive), root], env)
+    if (extracting.problem !== undefined) return extracting.problem
     await rm(join(archives, archive))
   }
   return undefined
@@ -186,14 +182,16 @@ function onlyListed(apt) {
 }
 
 /**
+ * @param {string} plainPackage
  * @param {readonly string[]} options
  * @param {NodeJS.ProcessEnv} env
  */
-async function newestPackage(options, env) {
+async function newestPackage(plainPackage, options, env) {
   const { stdout } = await runCommand(
     ['apt-cache', ...options, 'search', '--names-only', `^${plainPackage}`],
     env,
   )
+  const packageName = new RegExp(`^${plainPackage}(-[\\d.]+)?$`)
   const names = stdout
     .split('\n')
     .map((line) => line.split(' ', 1)[0] ?? '')
