@@ -2,7 +2,8 @@ import { backendOver, type MysqlRecipeOptions } from '../backends/mysql/backend.
 import type { MysqlConnection, MysqlPool } from '../backends/mysql/client.js'
 import { mysqlError } from '../backends/mysql/errors.js'
 import { mysqlLink } from '../backends/mysql/link.js'
-import type { ConnectionBackend } from '../backends/sql/connection-backend.js'
+import type { ConnectionBackend } from '../backends/sessions/connection-backend.js'
+import type { SqlSession } from '../backends/sql/link.js'
 import { openDesk } from '../client/client.js'
 import { InvalidInputError } from '../core/errors.js'
 import { type ClientOptions, checkKeys } from '../core/options.js'
@@ -27,7 +28,7 @@ export async function mysqlTransactions<Connection extends MysqlConnection = Mys
     throw new InvalidInputError('pool', 'a ready pool of `mysql2/promise`', pool)
   }
   const link = mysqlLink(pool, { end: async () => {} })
-  const backend = backendOver(link, { ...rest, recipe: 'for-update' }) as ConnectionBackend
+  const backend = backendOver(link, { ...rest, recipe: 'for-update' }) as ConnectionBackend<SqlSession>
   const desk = await openDesk(backend, clientOptions)
   return new Transactions(desk, {
     backend,

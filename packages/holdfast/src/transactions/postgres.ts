@@ -2,8 +2,9 @@ import { backendOver, type PostgresRecipeOptions } from '../backends/postgres/ba
 import type { PgClient, PgPool } from '../backends/postgres/client.js'
 import { postgresError } from '../backends/postgres/errors.js'
 import { pgLink } from '../backends/postgres/link.js'
-import type { ConnectionBackend } from '../backends/sql/connection-backend.js'
+import type { ConnectionBackend } from '../backends/sessions/connection-backend.js'
 import { checkOneOf } from '../backends/sql/identifiers.js'
+import type { SqlSession } from '../backends/sql/link.js'
 import { openDesk } from '../client/client.js'
 import { InvalidInputError } from '../core/errors.js'
 import { type ClientOptions, checkKeys } from '../core/options.js'
@@ -29,7 +30,7 @@ export async function postgresTransactions<Client extends PgClient = PgClient>(
   if (typeof pool?.connect !== 'function') throw new InvalidInputError('pool', 'a ready `Pool` of `pg`', pool)
   const recipe = checkOneOf(rest.recipe ?? 'for-update', 'recipe', ['for-update', 'advisory-xact'])
   const link = pgLink(pool, { prepare: rest.prepare ?? true, end: async () => {} })
-  const backend = backendOver(link, { ...rest, recipe }) as ConnectionBackend
+  const backend = backendOver(link, { ...rest, recipe }) as ConnectionBackend<SqlSession>
   const desk = await openDesk(backend, clientOptions)
   return new Transactions(desk, {
     backend,

@@ -3,8 +3,8 @@
  * committed while the lock is held, or not at all.
  */
 
+import type { ConnectionBackend } from '../backends/sessions/connection-backend.js'
 import { jitteredPause } from '../backends/shared/clock.js'
-import type { ConnectionBackend } from '../backends/sql/connection-backend.js'
 import type { SqlSession, Statement } from '../backends/sql/link.js'
 import type { Desk } from '../core/desk.js'
 import { DeadlockError, OutcomeUnknownError, SerializationError } from '../core/errors.js'
@@ -23,7 +23,7 @@ export interface TransactionOptions
 
 /** What differs between databases. */
 export interface TransactionParts<Client> {
-  readonly backend: ConnectionBackend
+  readonly backend: ConnectionBackend<SqlSession>
   /** The driver's connection as the caller shall have it. */
   clientOf(session: SqlSession): Client
   /** The driver's error as one of Holdfast's, where it is understood. */

@@ -3,7 +3,7 @@
 import type { Backend } from '../../core/backend.js'
 import { InvalidInputError } from '../../core/errors.js'
 import { checkKeys } from '../../core/options.js'
-import { ConnectionBackend } from '../sql/connection-backend.js'
+import { ConnectionBackend } from '../sessions/connection-backend.js'
 import { checkOneOf, checkTablePrefix, DEFAULT_PREFIX } from '../sql/identifiers.js'
 import type { SqlLink } from '../sql/link.js'
 import { ISOLATIONS, type Isolation, OwnTransactions } from '../sql/own-transaction.js'

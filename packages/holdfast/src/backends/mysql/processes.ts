@@ -1,6 +1,6 @@
 /** The connections of a server, as it shows them. */
 
-import type { ConnectionView } from '../sql/connection-backend.js'
+import type { ConnectionView } from '../sessions/connection-backend.js'
 import type { SqlRunner, Statement } from '../sql/link.js'
 
 /**

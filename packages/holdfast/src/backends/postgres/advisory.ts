@@ -2,7 +2,7 @@
 
 import type { Owner } from '../../core/backend.js'
 import { InvalidInputError } from '../../core/errors.js'
-import type { ConnectionView } from '../sql/connection-backend.js'
+import type { ConnectionView } from '../sessions/connection-backend.js'
 import { hashOf } from '../sql/identifiers.js'
 import type { Row, SqlRunner, Statement } from '../sql/link.js'
 import { RowReader } from '../sql/row-reader.js'

@@ -1,6 +1,6 @@
 /**
- * Locks that the server keeps for a connection and frees when it ends: session locks and transaction locks. How the
- * connection takes and gives up a lock is the recipe's; that one claim has it at a time, and that nothing outlives its
+ * Locks that the server keeps for a connection or a session, and frees when it ends. How it
+ * takes and gives up a lock is the recipe's; that one claim has it at a time, and that nothing outlives its
  * ttl unheard of, is decided here.
  */
 
@@ -20,12 +20,18 @@ import type {
 import { UnsupportedError } from '../../core/errors.js'
 import { NAME_BYTES_MAX, refOf } from '../../core/names.js'
 import { every, jitteredPause, monotonicMs } from '../shared/clock.js'
-import type { SqlSession } from './link.js'
+
+/** What the server keeps a lock for. */
+export interface LockSession {
+  readonly isEnded: boolean
+  /** Calls back once, when it is over. At once if that was before. */
+  onEnd(listener: () => void): void
+}
 
 /** A lock that a connection has. */
-export interface Held {
+export interface Held<Session extends LockSession = LockSession> {
   readonly fence: bigint
-  readonly session: SqlSession
+  readonly session: Session
   /** What the server calls the connection. */
   readonly connection: string
   /** When the statement was sent that took it. */
@@ -39,33 +45,36 @@ export interface ConnectionView {
   readonly pid: number
   readonly client: string
   readonly ageMs: number
+  /** What the holder says about itself, where the server keeps that, too. */
+  readonly note?: string | null
 }
 
 /** How connections are kept, and what they lock. */
-export interface Keeping {
+export interface Keeping<Session extends LockSession = LockSession> {
   readonly name: string
   readonly guarantees: Guarantees
   readonly schema?: string
   migrate?(): Promise<void>
-  open(): Promise<void>
+  /** `hint` says that a name may be free now; a server that tells nobody never calls it. */
+  open(hint: (resource: string) => void): Promise<void>
   /** null: somebody else has it. */
-  take(claim: Claim, patience: Patience): Promise<Held | null>
+  take(claim: Claim, patience: Patience): Promise<Held<Session> | null>
   /** Nobody wants what `take` is waiting for any more. A recipe that never waits in the server has nothing to do. */
   abandon?(claim: Claim): Promise<void>
   /** Gives the lock up, and says whether the connection still had it. `isOverdue`: somebody may still be using it. */
-  giveUp(held: Held, claim: Claim, isOverdue: boolean): Promise<boolean>
+  giveUp(held: Held<Session>, claim: Claim, isOverdue: boolean): Promise<boolean>
   /** Those whose connections are there and keep what they had. */
-  alive(held: readonly Held[]): Promise<ReadonlySet<Held>>
+  alive(held: readonly Held<Session>[]): Promise<ReadonlySet<Held<Session>>>
   holder(resource: string): Promise<ConnectionView | null>
-  /** Ends somebody's connection, and with it everything that the server keeps for it. */
-  end(connection: string): Promise<boolean>
+  /** Ends somebody's connection, and with it everything that the server keeps for it; or, where it can, only the lock. */
+  end(connection: string, resource: string): Promise<boolean>
   close(): Promise<void>
 }
 
-interface Entry {
+interface Entry<Session extends LockSession> {
   readonly claim: Claim
   phase: 'taking' | 'held' | 'leaving'
-  held: Held | null
+  held: Held<Session> | null
   /** Nobody wants it any more, so it is given up as soon as it is there. */
   isAbandoned: boolean
   /** When it is given up unless it is renewed. It is later than what the core believes, and so frees nothing too soon. */
@@ -98,17 +107,17 @@ export const CONNECTION_GUARANTEES: Guarantees = {
   nameBytesMax: NAME_BYTES_MAX,
 }
 
-export class ConnectionBackend implements Backend {
+export class ConnectionBackend<Session extends LockSession = LockSession> implements Backend {
   readonly name: string
   readonly guarantees: Guarantees
   readonly schema?: string
-  readonly #keeping: Keeping
+  readonly #keeping: Keeping<Session>
   /** One for each name, because the server lets a connection lock again what it has locked. */
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, Entry<Session>>()
   #sink: Sink | null = null
   #stopExpiry: (() => void) | null = null
 
-  constructor(keeping: Keeping) {
+  constructor(keeping: Keeping<Session>) {
     this.name = keeping.name
     this.guarantees = keeping.guarantees
     if (keeping.schema !== undefined) this.schema = keeping.schema
@@ -117,7 +126,7 @@ export class ConnectionBackend implements Backend {
 
   async open(sink: Sink): Promise<void> {
     this.#sink = sink
-    await this.#keeping.open()
+    await this.#keeping.open((resource) => this.#sink?.hint(resource))
     this.#stopExpiry ??= every(EXPIRY_MS, () => this.#expire())
   }
 
@@ -146,7 +155,7 @@ export class ConnectionBackend implements Backend {
       () => {},
       () => {},
     )
-    const entry: Entry = {
+    const entry: Entry<Session> = {
       claim,
       phase: 'taking',
       held: null,
@@ -156,7 +165,7 @@ export class ConnectionBackend implements Backend {
       done,
     }
     this.#entries.set(claim.resource, entry)
-    let held: Held | null
+    let held: Held<Session> | null
     try {
       held = await taking
     } catch (error) {
@@ -180,9 +189,9 @@ export class ConnectionBackend implements Backend {
   }
 
   /** A claim that has it already is answered for only after the server was asked. */
-  async #confirm(entry: Entry): Promise<Verdict> {
+  async #confirm(entry: Entry<Session>): Promise<Verdict> {
     const { claim } = entry
-    const held = entry.held as Held
+    const held = entry.held as Held<Session>
     const alive = await this.#keeping.alive([held])
     if (!alive.has(held) || entry.phase !== 'held') return { kind: 'refused', retryAfterMs: 0, holder: null }
     entry.until = monotonicMs() + claim.ttlMs
@@ -196,7 +205,7 @@ export class ConnectionBackend implements Backend {
       return isIt ? entry : null
     })
     const held = meant.flatMap((entry) => (entry?.held ? [entry.held] : []))
-    const alive = held.length > 0 ? await this.#keeping.alive(held) : new Set<Held>()
+    const alive = held.length > 0 ? await this.#keeping.alive(held) : new Set<Held<Session>>()
     return requests.map(({ leaseMs }, index) => {
       const entry = meant[index]
       if (!entry?.held || entry.phase !== 'held' || !alive.has(entry.held)) return 'lost'
@@ -215,8 +224,8 @@ export class ConnectionBackend implements Backend {
     return 'gone'
   }
 
-  async #leave(entry: Entry, isOverdue = false): Promise<boolean> {
-    const held = entry.held as Held
+  async #leave(entry: Entry<Session>, isOverdue = false): Promise<boolean> {
+    const held = entry.held as Held<Session>
     entry.phase = 'leaving'
     const leaving = this.#keeping.giveUp(held, entry.claim, isOverdue)
     entry.done = leaving.then(
@@ -241,7 +250,7 @@ export class ConnectionBackend implements Backend {
     const holder = {
       ref: refOf(`${found.connection} ${resource}`),
       owner: isOwn ? entry.claim.owner : { host, pid, client },
-      note: isOwn ? entry.claim.note : null,
+      note: isOwn ? entry.claim.note : (found.note ?? null),
       weight: 1,
       fence: isOwn ? (entry.held?.fence ?? null) : null,
       ageMs: isOwn ? monotonicMs() - entry.since : found.ageMs,
@@ -252,8 +261,8 @@ export class ConnectionBackend implements Backend {
 
   list(): AsyncIterable<ResourceView> {
     throw new UnsupportedError(
-      `This recipe of ${this.name} keeps no names, so they cannot be listed. Ask for one by its name, or use the recipe ` +
-        '`rows`.',
+      `This recipe of ${this.name} keeps no names, so they cannot be listed. Ask for one by its name, or use the ` +
+        'default recipe.',
       { backend: this.name },
     )
   }
@@ -261,7 +270,7 @@ export class ConnectionBackend implements Backend {
   async evict(resource: string, ref: string): Promise<Eviction> {
     const found = await this.#keeping.holder(resource)
     if (found === null || refOf(`${found.connection} ${resource}`) !== ref) return 'gone'
-    if (!(await this.#keeping.end(found.connection))) return 'gone'
+    if (!(await this.#keeping.end(found.connection, resource))) return 'gone'
     await this.#seenOff(resource, found.connection)
     return 'evicted'
   }
@@ -283,18 +292,19 @@ export class ConnectionBackend implements Backend {
   }
 
   /** The connection that has the lock of this claim; null where there is none. */
-  sessionOf({ id, resource }: Claim): SqlSession | null {
+  sessionOf({ id, resource }: Claim): Session | null {
     const entry = this.#entries.get(resource)
     return entry?.claim.id === id && entry.phase === 'held' ? (entry.held?.session ?? null) : null
   }
 
-  #lost(entry: Entry): void {
+  #lost(entry: Entry<Session>): void {
     if (entry.phase !== 'held') return
     this.#forget(entry)
-    this.#sink?.lost(entry.claim.id, 'connection-closed')
+    const reason = this.guarantees.keptBy === 'session' ? 'session-ended' : 'connection-closed'
+    this.#sink?.lost(entry.claim.id, reason)
   }
 
-  #forget(entry: Entry): void {
+  #forget(entry: Entry<Session>): void {
     if (this.#entries.get(entry.claim.resource) === entry) this.#entries.delete(entry.claim.resource)
   }
 

@@ -16,6 +16,7 @@ import type {
   Sink,
   Verdict,
 } from '../../core/backend.js'
+import { OutcomeUnknownError } from '../../core/errors.js'
 import { admittedCount, blockersOf, sameShape } from '../../core/line.js'
 import { every, monotonicMs } from '../shared/clock.js'
 import { NOBODY_KNOWN } from '../shared/who.js'
@@ -122,8 +123,9 @@ export class LineBackend<Session extends NodeSession, Own extends OwnNode> imple
       joined = await joining
     } catch (error) {
       entry.phase = 'standing'
-      if (isUnanswered(error)) this.#pool.doubt(session)
-      else this.#forget(entry)
+      if (error instanceof OutcomeUnknownError) this.#pool.doubt(session)
+      // Without a connection nothing was done; but an earlier try of the claim may have been.
+      else if (!isUnanswered(error)) this.#forget(entry)
       throw error
     }
     entry.own = joined.own
@@ -272,7 +274,9 @@ export class LineBackend<Session extends NodeSession, Own extends OwnNode> imple
   }
 
   async *list(prefix: string): AsyncIterable<ResourceView> {
-    for await (const name of this.#nodes.names(prefix)) {
+    const names: string[] = []
+    for await (const name of this.#nodes.names(prefix)) names.push(name)
+    for (const name of names.sort()) {
       const view = await this.inspect(name)
       if (view.shape !== null) yield view
     }

@@ -75,3 +75,8 @@ export function every(ms: number, run: () => void): () => void {
   timer.unref()
   return () => clearInterval(timer)
 }
+
+/** For people to read, and for nothing else: it may step. */
+export function wallMs(): number {
+  return Date.now()
+}

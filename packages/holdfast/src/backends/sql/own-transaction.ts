@@ -2,8 +2,13 @@
 
 import type { Claim, Guarantees, Owner, Patience } from '../../core/backend.js'
 import { HoldfastError, LockTimeoutError, SerializationError } from '../../core/errors.js'
+import {
+  CONNECTION_GUARANTEES,
+  type ConnectionView,
+  type Held,
+  type Keeping,
+} from '../sessions/connection-backend.js'
 import { monotonicMs } from '../shared/clock.js'
-import { CONNECTION_GUARANTEES, type ConnectionView, type Held, type Keeping } from './connection-backend.js'
 import { KeptSession, type Preparation } from './kept-session.js'
 import type { SqlLink, SqlRunner, SqlSession, Statement } from './link.js'
 import { refusePooler } from './shared-session.js'
@@ -48,7 +53,7 @@ interface Taking {
   cancelled: Promise<void> | null
 }
 
-export class OwnTransactions implements Keeping {
+export class OwnTransactions implements Keeping<SqlSession> {
   readonly name: string
   readonly guarantees: Guarantees
   readonly schema?: string
@@ -84,7 +89,7 @@ export class OwnTransactions implements Keeping {
     await this.#recipe.migrate?.(this.#link)
   }
 
-  async take(claim: Claim, patience: Patience): Promise<Held | null> {
+  async take(claim: Claim, patience: Patience): Promise<Held<SqlSession> | null> {
     const { session: control } = await this.#control.ready()
     const session = await this.#link.session()
     try {
@@ -142,7 +147,7 @@ export class OwnTransactions implements Keeping {
     control: SqlRunner,
     { resource, owner }: Claim,
     waitMs: number,
-  ): Promise<Pick<Held, 'fence' | 'sentAt'> | null> {
+  ): Promise<Pick<Held<SqlSession>, 'fence' | 'sentAt'> | null> {
     for (let tries = 1; ; tries += 1) {
       await this.#recipe.begin(session, this.#isolation, owner)
       const sentAt = monotonicMs()
@@ -158,7 +163,7 @@ export class OwnTransactions implements Keeping {
   }
 
   /** Whatever of the transaction was not committed by now was not meant to be. */
-  async giveUp({ session }: Held, _claim: Claim, isOverdue: boolean): Promise<boolean> {
+  async giveUp({ session }: Held<SqlSession>, _claim: Claim, isOverdue: boolean): Promise<boolean> {
     if (session.isEnded) return false
     if (isOverdue) {
       // A statement of the caller's may be under way on it, so there is nothing to be asked any more.
@@ -175,7 +180,7 @@ export class OwnTransactions implements Keeping {
     return true
   }
 
-  async alive(held: readonly Held[]): Promise<ReadonlySet<Held>> {
+  async alive(held: readonly Held<SqlSession>[]): Promise<ReadonlySet<Held<SqlSession>>> {
     for (const { connection } of held) this.#asked.add(connection)
     const there = await this.#answerToAll()
     return new Set(held.filter(({ session, connection }) => !session.isEnded && there.has(connection)))

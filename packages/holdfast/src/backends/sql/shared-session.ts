@@ -2,8 +2,13 @@
 
 import type { Claim, Guarantees, Owner } from '../../core/backend.js'
 import { BackendUnavailableError, UnsupportedError } from '../../core/errors.js'
+import {
+  CONNECTION_GUARANTEES,
+  type ConnectionView,
+  type Held,
+  type Keeping,
+} from '../sessions/connection-backend.js'
 import { monotonicMs } from '../shared/clock.js'
-import { CONNECTION_GUARANTEES, type ConnectionView, type Held, type Keeping } from './connection-backend.js'
 import { KeptSession } from './kept-session.js'
 import type { SqlLink, SqlRunner, SqlSession, Statement } from './link.js'
 
@@ -27,7 +32,7 @@ const BEGIN: Statement = { name: 'holdfast_begin', text: 'BEGIN', isPlain: true 
 const ROLLBACK: Statement = { name: 'holdfast_rollback', text: 'ROLLBACK', isPlain: true }
 const PING: Statement = { name: 'holdfast_ping', text: 'SELECT 1 AS one' }
 
-export class SharedSession implements Keeping {
+export class SharedSession implements Keeping<SqlSession> {
   readonly name: string
   readonly guarantees: Guarantees = CONNECTION_GUARANTEES
   readonly #link: SqlLink
@@ -47,7 +52,7 @@ export class SharedSession implements Keeping {
     await refusePooler(this.#link, session, this.#recipe)
   }
 
-  async take(claim: Claim): Promise<Held | null> {
+  async take(claim: Claim): Promise<Held<SqlSession> | null> {
     const { session, connection } = await this.#kept.ready()
     if (this.#introduced !== session) {
       this.#introduced = session
@@ -58,13 +63,13 @@ export class SharedSession implements Keeping {
     return fence === null ? null : { fence, session, connection, sentAt }
   }
 
-  async giveUp({ session }: Held, { resource }: Claim): Promise<boolean> {
+  async giveUp({ session }: Held<SqlSession>, { resource }: Claim): Promise<boolean> {
     if (session.isEnded) return false
     return await this.#recipe.unlock(session, resource)
   }
 
   /** An answer over the connection says that it is there, and the server frees nothing while it is. */
-  async alive(held: readonly Held[]): Promise<ReadonlySet<Held>> {
+  async alive(held: readonly Held<SqlSession>[]): Promise<ReadonlySet<Held<SqlSession>>> {
     const sessions = new Set(held.map(({ session }) => session).filter((session) => !session.isEnded))
     await Promise.all([...sessions].map((session) => session.run(PING)))
     return new Set(held.filter(({ session }) => sessions.has(session) && !session.isEnded))
