@@ -1,0 +1,325 @@
+/**
+ * The recipe `sequential`: each claim is an ephemeral node whose number is its place in line, and whoever waits watches
+ * only those it waits for.
+ */
+
+import type { Claim, Guarantees, HolderNote } from '../../core/backend.js'
+import { BackendUnavailableError, OutcomeUnknownError, quote, UnsupportedError } from '../../core/errors.js'
+import { LIMIT_MAX } from '../../core/line.js'
+import { NAME_BYTES_MAX } from '../../core/names.js'
+import type { Confirmed, Joined, LineNodes, OwnNode, Read, ViewedNode } from '../sessions/nodes.js'
+import { writeRecord } from '../sessions/record.js'
+import { monotonicMs } from '../shared/clock.js'
+import { hasCode, mixedRecipes, outOfOrder, translated, unlessMissing, zookeeperError } from './errors.js'
+import { makeFolder } from './folders.js'
+import { type Layout, LOCK_NODE, mark, nodeName, type ZookeeperNode } from './layout.js'
+import { ordered, viewOf, whoIn, withLightened } from './reading.js'
+import type { ZookeeperSession } from './session.js'
+import type { Acl, ZooKeeper } from './wire/zookeeper.js'
+
+export interface SequentialNode extends OwnNode {
+  readonly path: string
+}
+
+export interface SequentialOptions {
+  readonly layout: Layout
+  readonly acl: readonly Acl[]
+  readonly ttlMaxMs: number
+  readonly start: (ended: () => void) => Promise<ZookeeperSession>
+  /** The connection that is used for looking: any that is there, or a new one. */
+  readonly looking: () => Promise<ZooKeeper>
+  readonly close: () => Promise<void>
+}
+
+/** What was made is found gone again and again only if somebody removes it all the time. */
+const TRIES = 5
+const NOTHING = Buffer.alloc(0)
+
+export function guaranteesFor(ttlMaxMs: number): Guarantees {
+  return {
+    keptBy: 'session',
+    safety: 'consensus',
+    fencing: 'strict',
+    waiting: 'push',
+    fair: true,
+    weights: 'any',
+    shows: 'claims',
+    limitMax: LIMIT_MAX,
+    // The leader counts in ticks of its own; no wall clock has a say.
+    clock: 'server-monotonic',
+    ttlMinMs: 50,
+    ttlMaxMs,
+    ttlStepMs: 1,
+    nameBytesMax: NAME_BYTES_MAX,
+  }
+}
+
+export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNode> {
+  readonly name = 'zookeeper'
+  readonly guarantees: Guarantees
+  readonly #options: SequentialOptions
+  /** Claims of which a node may have been made without anybody being told. */
+  readonly #unsure = new Set<string>()
+  /** Whether the folders of locks may be written to, as far as is known. */
+  #mayWrite = true
+
+  constructor(options: SequentialOptions) {
+    this.guarantees = guaranteesFor(options.ttlMaxMs)
+    this.#options = options
+  }
+
+  /** One session serves them all: it lives longer than the longest ttl. */
+  sessionKey(): number {
+    return 0
+  }
+
+  startSession(_key: number, ended: () => void): Promise<ZookeeperSession> {
+    return this.#options.start(ended)
+  }
+
+  async join(session: ZookeeperSession, claim: Claim): Promise<Joined & { readonly own: SequentialNode }> {
+    const path = this.#options.layout.pathOf(claim.resource)
+    for (let tries = 1; tries <= TRIES; tries += 1) {
+      const { value, aliveUntil } = await session.confirmedBy(async () => {
+        const found = this.#unsure.has(claim.id) ? await this.#found(session, claim, path) : null
+        return found ?? (await this.#made(session, claim, path))
+      })
+      if (value.names.includes(LOCK_NODE)) {
+        await translated(this.#removed(session.client, value.own.path))
+        throw mixedRecipes(claim.resource)
+      }
+      const line = await translated(this.#line(session, claim, value.own, value.names))
+      if (line !== null) return { own: value.own, line, aliveUntil }
+    }
+    throw removedAgain(claim)
+  }
+
+  /** The node of the claim that an earlier try made. One of another session is not ours: it is about to vanish. */
+  async #found(session: ZookeeperSession, claim: Claim, path: string): Promise<MadeNode | null> {
+    const names = await this.#children(session, path)
+    for (const name of names) {
+      if (!name.startsWith(mark(claim))) continue
+      const stat = await session.client.exists(`${path}/${name}`)
+      if (stat?.ephemeralOwner !== session.client.sessionId) continue
+      return { own: { key: name, path: `${path}/${name}`, fence: stat.czxid }, names }
+    }
+    return null
+  }
+
+  async #made(session: ZookeeperSession, claim: Claim, path: string): Promise<MadeNode> {
+    for (let tries = 1; tries <= TRIES; tries += 1) {
+      const made = await unlessMissing(this.#make(session.client, claim, path))
+      if (made !== null) return made
+      await makeFolder(session.client, path, this.#options.acl)
+    }
+    throw removedAgain(claim)
+  }
+
+  async #make(client: ZooKeeper, claim: Claim, path: string): Promise<MadeNode> {
+    try {
+      return this.#mayWrite
+        ? await this.#makeAndCount(client, claim, path)
+        : await this.#makeAndList(client, claim, path)
+    } catch (error) {
+      if (this.#mayWrite && hasCode(error, 'NO_AUTH')) {
+        this.#mayWrite = false
+        return await this.#make(client, claim, path)
+      }
+      if (zookeeperError(error) instanceof OutcomeUnknownError) this.#unsure.add(claim.id)
+      throw error
+    }
+  }
+
+  /** Writing to the folder in the same step tells how many were in it before, and mostly there is nobody to ask about. */
+  async #makeAndCount(client: ZooKeeper, claim: Claim, path: string): Promise<MadeNode> {
+    const [written, made] = await client.multi([
+      { type: 'setData', path, data: NOTHING },
+      {
+        type: 'create',
+        path: `${path}/${nodeName(claim)}`,
+        data: writeRecord(claim),
+        mode: 'ephemeral-sequential',
+        acl: this.#options.acl,
+      },
+    ])
+    if (written?.type !== 'setData' || made?.type !== 'create') throw outOfOrder()
+    const { mzxid, numChildren } = written.stat
+    const own = { key: made.path.slice(path.length + 1), path: made.path, fence: mzxid }
+    if (numChildren === 0) return { own, names: [own.key] }
+    return { own, names: (await unlessMissing(client.children(path)))?.names ?? [] }
+  }
+
+  /** For folders that this client may not write to. The list is asked for at once, and so in the same round trip. */
+  async #makeAndList(client: ZooKeeper, claim: Claim, path: string): Promise<MadeNode> {
+    const { acl } = this.#options
+    const mode = 'ephemeral-sequential'
+    const making = client.create(`${path}/${nodeName(claim)}`, writeRecord(claim), { mode, acl })
+    const listing = unlessMissing(client.children(path))
+    listing.catch(() => {})
+    const { path: made, stat } = await making
+    const own = { key: made.slice(path.length + 1), path: made, fence: stat.czxid }
+    return { own, names: (await listing)?.names ?? [] }
+  }
+
+  /** What the leader knows by now, and not only the server that answers. */
+  async #children(session: ZookeeperSession, path: string): Promise<readonly string[]> {
+    const syncing = session.client.sync(path)
+    const listing = unlessMissing(session.client.children(path))
+    listing.catch(() => {})
+    await syncing
+    return (await listing)?.names ?? []
+  }
+
+  /**
+   * A session that was confirmed lately needs no confirmation: then the server that is connected may be behind, but what is
+   * gone stays gone, and nobody comes to stand before us. So a hand-over takes one question, and that a local one.
+   */
+  async read(session: ZookeeperSession, claim: Claim, own: SequentialNode): Promise<Read | null> {
+    const path = this.#options.layout.pathOf(claim.resource)
+    const isFresh = session.aliveUntil - monotonicMs() > claim.ttlMs / 2
+    const names = isFresh
+      ? ((await translated(unlessMissing(session.client.children(path))))?.names ?? [])
+      : (await session.confirmedBy(() => this.#children(session, path))).value
+    const line = await translated(this.#line(session, claim, own, names))
+    return line === null ? null : { line, aliveUntil: session.aliveUntil }
+  }
+
+  /** The nodes up to and including our own; null if ours is not among them. */
+  async #line(
+    session: ZookeeperSession,
+    claim: Claim,
+    own: SequentialNode,
+    names: readonly string[],
+  ): Promise<readonly ZookeeperNode[] | null> {
+    const path = this.#options.layout.pathOf(claim.resource)
+    const nodes = await ordered(session.client, path, names)
+    const index = nodes.findIndex(({ key }) => key === own.key)
+    if (index < 0) return null
+    const line = nodes.slice(0, index + 1)
+    return claim.weight === 1 ? await withLightened(session.client, path, line) : line
+  }
+
+  watch(
+    session: ZookeeperSession,
+    claim: Claim,
+    nodes: readonly ZookeeperNode[],
+    changed: () => void,
+  ): () => void {
+    const path = this.#options.layout.pathOf(claim.resource)
+    const { client } = session
+    let isOver = false
+    const tell = (): void => {
+      if (isOver) return
+      end()
+      changed()
+    }
+    const end = (): void => {
+      isOver = true
+      for (const { key } of nodes) client.unwatch(`${path}/${key}`, tell)
+    }
+    // A node that is gone already rejects, and so does a connection that is: both are reasons to look again.
+    for (const { key } of nodes) {
+      client.getData(`${path}/${key}`, tell).then(() => {
+        // The server was asked to watch, and nobody wants to know any more.
+        if (isOver) client.unwatch(`${path}/${key}`, tell)
+      }, tell)
+    }
+    return end
+  }
+
+  async lighten(session: ZookeeperSession, claim: Claim, own: SequentialNode): Promise<void> {
+    await translated(unlessMissing(session.client.setData(own.path, writeRecord(claim))))
+  }
+
+  async remove(session: ZookeeperSession, claim: Claim, own: SequentialNode | null): Promise<boolean> {
+    const path = this.#options.layout.pathOf(claim.resource)
+    return await translated(
+      own === null || this.#unsure.has(claim.id)
+        ? this.#removeAll(session, claim, path)
+        : this.#removed(session.client, own.path),
+    )
+  }
+
+  async #removeAll(session: ZookeeperSession, claim: Claim, path: string): Promise<boolean> {
+    const names = await this.#children(session, path)
+    let wasThere = false
+    for (const name of names) {
+      if (!name.startsWith(mark(claim))) continue
+      const node = `${path}/${name}`
+      const stat = await session.client.exists(node)
+      if (stat?.ephemeralOwner !== session.client.sessionId) continue
+      wasThere = (await this.#removed(session.client, node)) || wasThere
+    }
+    this.#unsure.delete(claim.id)
+    return wasThere
+  }
+
+  async #removed(client: ZooKeeper, path: string): Promise<boolean> {
+    return (await unlessMissing(client.delete(path).then(() => true))) ?? false
+  }
+
+  async confirm(
+    session: ZookeeperSession,
+    own: readonly SequentialNode[],
+  ): Promise<Confirmed<SequentialNode>> {
+    const { client } = session
+    const { value: stats, aliveUntil } = await session.confirmedBy(async () => {
+      const syncing = client.sync('/')
+      const asking = Promise.all(own.map(({ path }) => client.exists(path)))
+      asking.catch(() => {})
+      await syncing
+      return await asking
+    })
+    const there = own.filter((_, index) => stats[index]?.ephemeralOwner === client.sessionId)
+    return { there: new Set(there), aliveUntil }
+  }
+
+  async holderOf(claim: Claim, node: ZookeeperNode): Promise<HolderNote | null> {
+    const client = await translated(this.#options.looking())
+    const path = this.#options.layout.pathOf(claim.resource)
+    const found = await translated(unlessMissing(client.getData(`${path}/${node.key}`)))
+    return found === null ? null : whoIn(found.data)
+  }
+
+  async view(resource: string): Promise<readonly ViewedNode[]> {
+    const client = await translated(this.#options.looking())
+    return await translated(viewOf(client, this.#options.layout.pathOf(resource)))
+  }
+
+  async *names(prefix: string): AsyncIterable<string> {
+    const { layout, looking } = this.#options
+    if (layout.nameOf === null) {
+      throw new UnsupportedError('With `exactPath` any path can be a lock, so they cannot be listed.', {
+        backend: this.name,
+      })
+    }
+    const client = await translated(looking())
+    const base = `/${layout.base.join('/')}`
+    const found = await translated(unlessMissing(client.children(base)))
+    for (const part of found?.names ?? []) {
+      const name = layout.nameOf(part)
+      if (name?.startsWith(prefix)) yield name
+    }
+  }
+
+  async removeViewed(resource: string, node: ViewedNode): Promise<boolean> {
+    const client = await translated(this.#options.looking())
+    return await translated(this.#removed(client, `${this.#options.layout.pathOf(resource)}/${node.key}`))
+  }
+
+  close(): Promise<void> {
+    return this.#options.close()
+  }
+}
+
+function removedAgain({ resource }: Claim): BackendUnavailableError {
+  return new BackendUnavailableError(
+    `The nodes of ${quote(resource)} are removed by somebody as fast as they are made. Find out who does it.`,
+    { backend: 'zookeeper', resource },
+  )
+}
+
+interface MadeNode {
+  readonly own: SequentialNode
+  readonly names: readonly string[]
+}

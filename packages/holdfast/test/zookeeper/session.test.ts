@@ -1,0 +1,192 @@
+/** Sessions that end while their process lives, and requests of which nobody knows what became. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startProxy, startZookeeper, type TcpProxy, type ZookeeperServer } from 'holdfast-servers'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { ZooKeeper } from '../../src/backends/zookeeper/wire/zookeeper.js'
+import type { Locks } from '../../src/client/client.js'
+import { LockLostError } from '../../src/core/errors.js'
+import { clientOf, counted, freshBase, locksAt, mortalLocks, TIMEOUT_MS } from './support.js'
+
+const SIDES = 10
+const LOOPS = 100
+
+let server: ZookeeperServer
+let direct: ZooKeeper
+let base: string
+const opened: { close(): Promise<void> }[] = []
+beforeAll(async () => {
+  server = await startZookeeper()
+  direct = await clientOf(server.port)
+}, TIMEOUT_MS)
+afterAll(async () => {
+  await direct?.close()
+  await server?.dispose()
+})
+beforeEach(() => {
+  base = freshBase()
+})
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((each) => each.close()))
+})
+
+async function connected(url: string): Promise<Locks> {
+  const locks = await locksAt(url)
+  opened.push(locks)
+  return locks
+}
+
+async function children(name = 'orders'): Promise<readonly string[]> {
+  return (await direct.children(`${base}/${name}`)).names
+}
+
+async function eventually(what: string, isSo: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 600; tries += 1) {
+    if (await isSo()) return
+    await sleep(50)
+  }
+  throw new Error(`It did not come about that ${what}.`)
+}
+
+describe('a session that ends', () => {
+  it(
+    `takes its locks along, ${SIDES} times ${LOOPS} times, and what it left is never taken for our own`,
+    async () => {
+      const sides = Array.from({ length: SIDES }, (_, index) => expireAndReacquire(`orders-${index}`))
+      const counts = await Promise.all(sides)
+      for (const sessions of counts) expect(sessions).toBeGreaterThan(LOOPS)
+      await eventually('no session is left but the one that looks', async () => {
+        return (await counted(server, 'global_sessions')) === 1
+      })
+    },
+    TIMEOUT_MS,
+  )
+
+  /** Ends the session of a holder again and again, and takes the lock anew at once. Gives how many sessions it took. */
+  async function expireAndReacquire(name: string): Promise<number> {
+    const { locks, sessions, endSession } = await mortalLocks(server.port, base)
+    let last = 0n
+    for (let loop = 0; loop < LOOPS; loop += 1) {
+      const hold = await locks.mutex(name).acquire({ waitMs: TIMEOUT_MS })
+      expect((hold.fence as bigint) > last).toBe(true)
+      last = hold.fence as bigint
+      await endSession()
+      await using next = await locks.mutex(name).acquire({ waitMs: TIMEOUT_MS })
+      expect(hold.isHeld).toBe(false)
+      expect(hold.signal.reason).toBeInstanceOf(LockLostError)
+      next.assertHeld()
+      await hold.release()
+    }
+    expect(await children(name)).toEqual([])
+    await locks.close()
+    return sessions.length
+  }
+
+  it(
+    'has told its holder before anybody else is let in',
+    async () => {
+      const proxy = await startProxy(server.port)
+      opened.push({ close: () => proxy.dispose() })
+      const cutOff = await connected(`zookeeper://127.0.0.1:${proxy.port}${base}?sessionMs=3000`)
+      const other = await connected(`${server.url}${base}?sessionMs=3000`)
+      const hold = await cutOff.mutex('orders').acquire()
+      proxy.hold(true)
+      const wasTold = await other
+        .mutex('orders')
+        .run(() => hold.signal.aborted && !hold.isHeld, { waitMs: TIMEOUT_MS })
+      expect(wasTold).toBe(true)
+      proxy.hold(false)
+      await eventually('nothing of the old session is left', async () => (await children()).length === 0)
+    },
+    TIMEOUT_MS,
+  )
+})
+
+describe('a request without an answer', () => {
+  let proxy: TcpProxy
+  let locks: Locks
+  beforeEach(async () => {
+    proxy = await startProxy(server.port)
+    opened.push({ close: () => proxy.dispose() })
+    locks = await connected(`zookeeper://127.0.0.1:${proxy.port}${base}?sessionMs=6000`)
+    // The folder is there, so that the next thing to get lost is the node.
+    await locks.mutex('orders').run(async () => {})
+  })
+
+  it(
+    'leaves one node of a claim, which is found again',
+    async () => {
+      proxy.dropReplies(true)
+      const acquiring = locks.mutex('orders').acquire({ waitMs: TIMEOUT_MS })
+      await eventually('the node is made', async () => (await children()).length === 1)
+      proxy.cut()
+      proxy.dropReplies(false)
+      const hold = await acquiring
+      hold.assertHeld()
+      expect((await children()).length).toBe(1)
+      await hold.release()
+      await eventually('nothing is left', async () => (await children()).length === 0)
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'leaves nothing, if it is carried out after its claim was given up',
+    async () => {
+      const keeper = await locks.mutex('other').acquire()
+      proxy.hold(true)
+      const acquiring = locks.mutex('orders').acquire({ waitMs: 500 })
+      await expect(acquiring).rejects.toThrow()
+      proxy.hold(false)
+      await keeper.release()
+      await eventually('nothing is left', async () => (await children()).length === 0)
+      await using again = await locks.mutex('orders').acquire({ waitMs: TIMEOUT_MS })
+      again.assertHeld()
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'does not keep a lock whose giving up it was',
+    async () => {
+      const hold = await locks.mutex('orders').acquire()
+      proxy.refuse(true)
+      proxy.cut()
+      const released = hold.release()
+      await sleep(300)
+      proxy.refuse(false)
+      await released
+      await eventually('the node is gone', async () => (await children()).length === 0)
+      await using again = await locks.mutex('orders').acquire({ waitMs: TIMEOUT_MS })
+      again.assertHeld()
+    },
+    TIMEOUT_MS,
+  )
+})
+
+describe('a folder that somebody removes', () => {
+  it(
+    'is made again',
+    async () => {
+      const locks = await connected(`${server.url}${base}?sessionMs=6000`)
+      for (let round = 0; round < 20; round += 1) {
+        await locks.mutex('orders').run(async () => {})
+        await direct.delete(`${base}/orders`)
+      }
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'is not taken for a lock that is held, if all its nodes were removed as well',
+    async () => {
+      const locks = await connected(`${server.url}${base}?sessionMs=3000`)
+      const hold = await locks.mutex('orders').acquire({ ttlMs: 600 })
+      for (const name of await children()) await direct.delete(`${base}/orders/${name}`)
+      await direct.delete(`${base}/orders`)
+      await eventually('the holder is told', async () => hold.signal.aborted)
+      expect((hold.signal.reason as LockLostError).reason).toBe('evicted')
+    },
+    TIMEOUT_MS,
+  )
+})

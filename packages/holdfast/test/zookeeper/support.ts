@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ZookeeperServer } from 'holdfast-servers'
+import { LineBackend } from '../../src/backends/sessions/line-backend.js'
+import { partsBelow } from '../../src/backends/zookeeper/layout.js'
+import { openZookeeper } from '../../src/backends/zookeeper/open.js'
+import { SequentialNodes } from '../../src/backends/zookeeper/sequential.js'
+import { ZookeeperSession } from '../../src/backends/zookeeper/session.js'
+import { OPEN_ACL, ZooKeeper } from '../../src/backends/zookeeper/wire/zookeeper.js'
+import { createLocks, type Locks } from '../../src/client/client.js'
+import type { ClientOptions } from '../../src/core/options.js'
+
+export const TIMEOUT_MS = 180_000
+
+export function freshBase(): string {
+  return `/t${randomBytes(5).toString('hex')}`
+}
+
+export async function locksAt(url: string, options?: ClientOptions): Promise<Locks> {
+  return await createLocks(await openZookeeper(url), options)
+}
+
+export async function clientOf(port: number, sessionMs = 10_000): Promise<ZooKeeper> {
+  return await ZooKeeper.connect({ hosts: [{ host: '127.0.0.1', port }], sessionMs })
+}
+
+/** Locks whose sessions a test can end behind their back. */
+export async function mortalLocks(port: number, base: string, sessionMs = 4_000): Promise<MortalLocks> {
+  const hosts = [{ host: '127.0.0.1', port }]
+  const sessions: ZookeeperSession[] = []
+  const looking = await ZooKeeper.connect({ hosts, sessionMs })
+  const nodes = new SequentialNodes({
+    layout: partsBelow(base.slice(1).split('/')),
+    acl: OPEN_ACL,
+    ttlMaxMs: Math.floor((sessionMs * 2) / 3),
+    start: async (ended) => {
+      const session = await ZookeeperSession.start({ hosts, sessionMs }, ended)
+      sessions.push(session)
+      return session
+    },
+    looking: async () => looking,
+    close: () => looking.close(),
+  })
+  return {
+    locks: await createLocks(new LineBackend(nodes)),
+    sessions,
+    /** Whoever has the key of a session can go on with it, and so can end it, unless its owner takes it back first. */
+    async endSession() {
+      const { client } = sessions.at(-1) as ZookeeperSession
+      while (client.state !== 'expired') {
+        try {
+          const thief = await ZooKeeper.connect({ hosts, sessionMs, session: client.sessionKey })
+          await thief.close()
+        } catch {
+          // It is over already.
+        }
+        await sleep(2)
+      }
+    },
+  }
+}
+
+export interface MortalLocks {
+  readonly locks: Locks
+  readonly sessions: readonly ZookeeperSession[]
+  readonly endSession: () => Promise<void>
+}
+
+/** One number of what the server counts. A busy machine may take its time. */
+export async function counted(server: ZookeeperServer, name: string): Promise<number> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const found = new RegExp(`^zk_${name}\\t(\\S+)$`, 'm').exec(await server.word('mntr'))?.[1]
+      if (found !== undefined) return Number(found)
+    } catch (error) {
+      if (tries === 10) throw error
+    }
+    if (tries === 10) throw new Error(`The server does not count ${name}.`)
+  }
+}
