@@ -4,18 +4,13 @@ import { connect } from 'holdfast'
 import { startMariadb, startMysql, startPostgres } from 'holdfast-servers'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
+import type { Pair } from '../pairs.js'
 
 export type SqlStore = 'postgres' | 'mariadb' | 'mysql'
 
 interface SqlServer {
   readonly url: string
   dispose(): Promise<unknown>
-}
-
-/** Takes a lock and gives it back. */
-export interface Pair {
-  once(name: string): Promise<void>
-  close(): Promise<void>
 }
 
 export async function withStore<T>(store: SqlStore, use: (url: string) => Promise<T>): Promise<T> {

@@ -1,9 +1,9 @@
 import { openZookeeper } from '../../src/backends/zookeeper/open.js'
-import { describeSessions, type SessionVariant } from './session-stores.js'
+import { describeStore, type Variant } from './stores.js'
 
-const variants: readonly SessionVariant[] = ['sequential', 'ephemeral'].map((recipe) => ({
+const variants: readonly Variant[] = ['sequential', 'ephemeral'].map((recipe) => ({
   recipe,
   urlFor: (url, tag) => `${url}/${tag}?recipe=${recipe}&sessionMs=6000`,
 }))
 
-await describeSessions('zookeeper-ensemble', variants, openZookeeper)
+await describeStore('zookeeper-ensemble', variants, openZookeeper)

@@ -6,16 +6,20 @@ import type { Backend } from '../../src/core/backend.js'
 import { describeBackend, type OpenedStore } from '../../src/testing.js'
 import { killWhileHolding } from './crash-child.js'
 
-export interface SessionVariant {
+/** One way to run the suite on a store. */
+export interface Variant {
   readonly recipe: string
-  /** The URL of a fresh part of the store, with names of its own. */
+  /** The URL of a fresh part of the store, with tables, keys or at least names that no other case has. */
   readonly urlFor: (url: string, tag: string) => string
+  /** Whether something must be made there first. */
+  readonly migrates?: boolean
 }
 
 export type Opener = (url: string) => Promise<Backend>
 
-async function openStore(url: string, opener: Opener): Promise<OpenedStore> {
+async function openStore(url: string, opener: Opener, migrates: boolean): Promise<OpenedStore> {
   const operator = await createLocks(await opener(url))
+  if (migrates) await operator.migrate()
   const taken = new Set<string>()
   return {
     connect: async (settings, wrap = (backend) => backend) =>
@@ -53,9 +57,9 @@ async function held(operator: Locks, taken: ReadonlySet<string>): Promise<string
 }
 
 /** Registers the suite for each recipe, one after the other, on one store. */
-export async function describeSessions(
+export async function describeStore(
   store: string,
-  variants: readonly SessionVariant[],
+  variants: readonly Variant[],
   opener: Opener,
 ): Promise<void> {
   const outcome = await storeFor(store)
@@ -64,10 +68,10 @@ export async function describeSessions(
     return
   }
   afterAll(() => outcome.store.dispose())
-  for (const { recipe, urlFor } of variants) {
+  for (const { recipe, urlFor, migrates = false } of variants) {
     const name = `${store} ${recipe}`
     const open = (): Promise<OpenedStore> =>
-      openStore(urlFor(outcome.store.url, `t${randomBytes(5).toString('hex')}`), opener)
+      openStore(urlFor(outcome.store.url, `t${randomBytes(5).toString('hex')}`), opener, migrates)
     const summary = await describeBackend({ name, describe, it, open })
     it(`${name}: left out only what the guarantees explain`, () => {
       expect(summary.skipped.filter(({ by }) => by !== 'guarantee')).toEqual([])

@@ -1,0 +1,1 @@
+export { type ConsulOptions, type ConsulRecipeOptions, consulBackend } from './backends/consul/backend.js'

@@ -1,0 +1,3 @@
+import { describeConsul } from './consul-stores.js'
+
+await describeConsul('consul-cluster')
