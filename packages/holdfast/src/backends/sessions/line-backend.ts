@@ -104,7 +104,13 @@ export class LineBackend<Session extends NodeSession, Own extends OwnNode> imple
       await this.#nodes.lighten(session, claim, own)
     }
     const read = await this.#nodes.read(session, claim, own)
-    return read === null ? await this.#anew(entry, asked) : await this.#judge(entry, own, read, asked)
+    // It may have been given up meanwhile: because nobody renewed it, because it was released, or with its session.
+    if (this.#entries.get(claim.id) !== entry || entry.phase !== 'standing' || entry.isAbandoned)
+      return REFUSED
+    if (read === null) return await this.#anew(entry, asked)
+    // The core counts on it for as long as the answer says, whenever it was renewed last.
+    entry.until = Math.max(entry.until, monotonicMs() + claim.ttlMs)
+    return await this.#judge(entry, own, read, asked)
   }
 
   /** The node is gone, by the end of its session or by somebody's hand. The claim is as good as new, and takes a new place. */
@@ -159,15 +165,27 @@ export class LineBackend<Session extends NodeSession, Own extends OwnNode> imple
       await this.#leave(entry)
       return { kind: 'refused', retryAfterMs: null, holder }
     }
-    this.#watch(entry, blockersOf(weighed, claim.weight, shape.limit))
+    this.#watch(entry, own, weighed)
     return { kind: 'waiting', fence: own.fence, leaseMs, ahead: ahead.length, retryAfterMs: null, holder }
   }
 
-  #watch(entry: Entry<Session, Own>, blockers: readonly LineNode[]): void {
+  /**
+   * Nobody comes to stand ahead, so whoever is admitted without the one that left is admitted in fact, and need not ask: the
+   * lease that it may rely on then is that of its last heartbeat.
+   */
+  #watch(entry: Entry<Session, Own>, own: Own, ahead: readonly LineNode[]): void {
     this.#stopWatching(entry)
     if (entry.phase !== 'standing') return
     const { claim, session } = entry
-    entry.unwatch = this.#nodes.watch(session, claim, blockers, () => this.#sink?.hint(claim.resource))
+    const { weight, shape } = claim
+    entry.unwatch = this.#nodes.watch(session, claim, blockersOf(ahead, weight, shape.limit), (gone) => {
+      const left = ahead.filter(({ key }) => key !== gone?.key)
+      const isAdmitted =
+        left.length < ahead.length && admittedCount([...left, claim], shape.limit) > left.length
+      if (isAdmitted && entry.phase === 'standing' && !session.isEnded)
+        this.#sink?.granted(claim.id, own.fence)
+      else this.#sink?.hint(claim.resource)
+    })
   }
 
   #stopWatching(entry: Entry<Session, Own>): void {

@@ -70,9 +70,14 @@ export interface LineNodes<Session extends NodeSession, Own extends OwnNode> {
   read(session: Session, claim: Claim, own: Own): Promise<Read | null>
   /**
    * Calls `changed` once as soon as one of the nodes is gone or weighs less, or if that cannot be told any more. One that has
-   * gone since `line` was read counts. Gives a function that ends the watch.
+   * gone since `line` was read counts. Names the node if it is certainly gone. Gives a function that ends the watch.
    */
-  watch(session: Session, claim: Claim, nodes: readonly LineNode[], changed: () => void): () => void
+  watch(
+    session: Session,
+    claim: Claim,
+    nodes: readonly LineNode[],
+    changed: (gone?: LineNode) => void,
+  ): () => void
   /** Lowers the weight of our own node where it stands. */
   lighten(session: Session, claim: Claim, own: Own): Promise<void>
   /** Removes every node of the claim that this session keeps, and no others; `own` is null if it is not known. */

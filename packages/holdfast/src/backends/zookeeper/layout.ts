@@ -10,7 +10,7 @@
  * can tell the id from it.
  */
 
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Claim, Shape } from '../../core/backend.js'
 import { InvalidInputError } from '../../core/errors.js'
 import { LIMIT_MAX } from '../../core/line.js'
@@ -40,7 +40,7 @@ export function nodeName(claim: Claim): string {
 
 /** What every node of the claim begins with, whatever it weighs. */
 export function mark({ id }: Claim): string {
-  const hex = createHash('sha256').update(id).digest('hex')
+  const hex = hash('sha256', id, 'hex')
   return `_c_${[hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join('-')}-`
 }
 

@@ -15,7 +15,7 @@ import { makeFolder } from './folders.js'
 import { type Layout, LOCK_NODE, mark, nodeName, type ZookeeperNode } from './layout.js'
 import { ordered, viewOf, whoIn, withLightened } from './reading.js'
 import type { ZookeeperSession } from './session.js'
-import type { Acl, ZooKeeper } from './wire/zookeeper.js'
+import type { Acl, WatchListener, ZooKeeper } from './wire/zookeeper.js'
 
 export interface SequentialNode extends OwnNode {
   readonly path: string
@@ -84,12 +84,15 @@ export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNo
         const found = this.#unsure.has(claim.id) ? await this.#found(session, claim, path) : null
         return found ?? (await this.#made(session, claim, path))
       })
-      if (value.names.includes(LOCK_NODE)) {
-        await translated(this.#removed(session.client, value.own.path))
+      const { own, names } = value
+      const { shape, weight } = claim
+      if (names === null) return { own, line: [{ key: own.key, shape, weight }], aliveUntil }
+      if (names.includes(LOCK_NODE)) {
+        await translated(this.#removed(session.client, own.path))
         throw mixedRecipes(claim.resource)
       }
-      const line = await translated(this.#line(session, claim, value.own, value.names))
-      if (line !== null) return { own: value.own, line, aliveUntil }
+      const line = await translated(this.#line(session, claim, own, names))
+      if (line !== null) return { own, line, aliveUntil }
     }
     throw removedAgain(claim)
   }
@@ -145,7 +148,7 @@ export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNo
     if (written?.type !== 'setData' || made?.type !== 'create') throw outOfOrder()
     const { mzxid, numChildren } = written.stat
     const own = { key: made.path.slice(path.length + 1), path: made.path, fence: mzxid }
-    if (numChildren === 0) return { own, names: [own.key] }
+    if (numChildren === 0) return { own, names: null }
     return { own, names: (await unlessMissing(client.children(path)))?.names ?? [] }
   }
 
@@ -203,26 +206,31 @@ export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNo
     session: ZookeeperSession,
     claim: Claim,
     nodes: readonly ZookeeperNode[],
-    changed: () => void,
+    changed: (gone?: ZookeeperNode) => void,
   ): () => void {
     const path = this.#options.layout.pathOf(claim.resource)
     const { client } = session
     let isOver = false
-    const tell = (): void => {
-      if (isOver) return
-      end()
-      changed()
-    }
+    const ends = nodes.map((node) => {
+      const watched = `${path}/${node.key}`
+      const listener: WatchListener = ({ type }) => tell(type === 'deleted' ? node : undefined)
+      client.getData(watched, listener).then(
+        () => {
+          // The server was asked to watch, and nobody wants to know any more.
+          if (isOver) client.unwatch(watched, listener)
+        },
+        (error: unknown) => tell(hasCode(error, 'NO_NODE') ? node : undefined),
+      )
+      return () => client.unwatch(watched, listener)
+    })
     const end = (): void => {
       isOver = true
-      for (const { key } of nodes) client.unwatch(`${path}/${key}`, tell)
+      for (const each of ends) each()
     }
-    // A node that is gone already rejects, and so does a connection that is: both are reasons to look again.
-    for (const { key } of nodes) {
-      client.getData(`${path}/${key}`, tell).then(() => {
-        // The server was asked to watch, and nobody wants to know any more.
-        if (isOver) client.unwatch(`${path}/${key}`, tell)
-      }, tell)
+    const tell = (gone: ZookeeperNode | undefined): void => {
+      if (isOver) return
+      end()
+      changed(gone)
     }
     return end
   }
@@ -321,5 +329,6 @@ function removedAgain({ resource }: Claim): BackendUnavailableError {
 
 interface MadeNode {
   readonly own: SequentialNode
-  readonly names: readonly string[]
+  /** Everybody who is there; null: nobody else is. */
+  readonly names: readonly string[] | null
 }
