@@ -5,22 +5,36 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { helpText, parseWish, type Wish } from './arguments.js'
 import type { Chart } from './chart.js'
+import { consulGroups } from './consul/groups.js'
 import { embeddedGroups } from './embedded/groups.js'
 import { contendAsWorker, WORKER_FLAG } from './embedded/processes.js'
+import { etcdGroups } from './etcd/groups.js'
 import type { Findings, Group } from './group.js'
+import { memcachedGroups } from './memcached/groups.js'
 import { Progress } from './progress.js'
 import { redisGroups } from './redis/groups.js'
 import { REDIS_WORKER_FLAG, workOnRedis } from './redis/worker.js'
 import { asMarkdown, makeReport, missesBar, type Row, type Section, save } from './report.js'
 import { sqlGroups } from './sql/groups.js'
 import { SQL_WORKER_FLAG, workOnSql } from './sql/worker.js'
+import { zookeeperGroups } from './zookeeper/groups.js'
+import { workOnZookeeper, ZOOKEEPER_WORKER_FLAG } from './zookeeper/sides.js'
 
-const groups: readonly Group[] = [...embeddedGroups, ...redisGroups, ...sqlGroups]
+const groups: readonly Group[] = [
+  ...embeddedGroups,
+  ...redisGroups,
+  ...sqlGroups,
+  ...memcachedGroups,
+  ...etcdGroups,
+  ...consulGroups,
+  ...zookeeperGroups,
+]
 
 async function main(args: readonly string[]): Promise<void> {
   if (args[0] === WORKER_FLAG) return contendAsWorker(args[1] as string, Number(args[2]))
   if (args[0] === REDIS_WORKER_FLAG) return workOnRedis(Number(args[1]))
   if (args[0] === SQL_WORKER_FLAG) return workOnSql(args[1] as string)
+  if (args[0] === ZOOKEEPER_WORKER_FLAG) return workOnZookeeper(args[1] as string)
   const wish = understand(args)
   if (wish === null) return
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-bench-'))

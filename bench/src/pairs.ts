@@ -4,6 +4,9 @@ import { type Bench, perSecond, sayRound } from './group.js'
 import { atLeast, type Row } from './report.js'
 import { type Measured, median, ratio, rotate } from './rotation.js'
 
+const WARM_UP = 2_000
+const WARM_UP_IN_FLIGHT = 64
+
 /** Takes a lock and gives it back. */
 export interface Pair {
   once(name: string): Promise<void>
@@ -41,6 +44,8 @@ export async function measurePairs(
     run: (count: number) => many(pair, name, count, inFlight),
   }))
   bench.say('warming up')
+  // The engine compiles what has run some thousand times, and nobody should be measured before.
+  for (const [name, pair] of pairs) await many(pair, name, WARM_UP, WARM_UP_IN_FLIGHT)
   const measured = await rotate(running, { times, rounds }, sayRound(bench))
   for (const [, pair] of pairs) await pair.close()
   return measured

@@ -10,6 +10,10 @@ const entries = [
   'redis',
   'postgres',
   'mysql',
+  'etcd',
+  'consul',
+  'zookeeper',
+  'memcached',
   'optimistic',
   'fencing',
   'testing',
@@ -33,7 +37,9 @@ export default defineConfig({
   outExtensions: ({ format }) =>
     format === 'cjs' ? { js: '.cjs', dts: '.d.cts' } : { js: '.js', dts: '.d.ts' },
   // Drivers are optional peers that are loaded lazily from the user's own node_modules.
-  deps: { neverBundle: [/^node:/, 'libsql', 'better-sqlite3', 'ioredis', 'redis', 'pg', 'mysql2'] },
+  deps: {
+    neverBundle: [/^node:/, 'libsql', 'better-sqlite3', 'ioredis', 'redis', 'pg', 'mysql2', '@grpc/grpc-js'],
+  },
   // A dynamic import of a driver stays one in CommonJS too, so that a driver which is ESM can be loaded from both.
   outputOptions: { dynamicImportInCjs: true },
 })

@@ -1,3 +1,4 @@
+export { type EtcdGuard, etcdGuard, type FenceCondition, type Fenced } from './backends/etcd/guard.js'
 export {
   type GuardedSetOptions,
   type RedisGuard,

@@ -17,7 +17,18 @@ import { zookeeperStores } from './zookeeper-stores.js'
 
 /** Every store that tests can ask for, by name. @type {ReadonlyMap<string, StoreDefinition>} */
 export const stores = new Map(
-  [memory, sqlite, ...redisStores, postgres, mariadb, mysql, ...consulStores, memcached, ...etcdStores, ...zookeeperStores].map((store) => [store.name, store]),
+  [
+    memory,
+    sqlite,
+    ...redisStores,
+    postgres,
+    mariadb,
+    mysql,
+    ...consulStores,
+    memcached,
+    ...etcdStores,
+    ...zookeeperStores,
+  ].map((store) => [store.name, store]),
 )
 
 /**

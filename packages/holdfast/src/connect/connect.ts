@@ -21,6 +21,14 @@ const OPENERS: ReadonlyMap<string, Opener> = new Map<string, Opener>([
   ['postgresql', openPostgresUrl],
   ['mysql', openMysqlUrl],
   ['mariadb', openMysqlUrl],
+  ['consul', openConsulUrl],
+  ['consuls', openConsulUrl],
+  ['etcd', openEtcdUrl],
+  ['etcds', openEtcdUrl],
+  ['zookeeper', openZookeeperUrl],
+  ['zookeepers', openZookeeperUrl],
+  ['memcached', openMemcachedUrl],
+  ['memcacheds', openMemcachedUrl],
 ])
 
 /**
@@ -31,6 +39,10 @@ const OPENERS: ReadonlyMap<string, Opener> = new Map<string, Opener>([
  *     redis://HOST:PORT  a Redis or Valkey server; `rediss:` the same over TLS; `redis+sentinel://HOSTS/MASTER`,
  *                        `redis+cluster://HOSTS` and `redis+redlock://HOSTS` several, with commas between them
  *     postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE  a PostgreSQL, MySQL or MariaDB server
+ *     etcd://HOSTS       an etcd server or cluster, with commas between the hosts; `etcds:` the same over TLS
+ *     zookeeper://HOSTS/PATH  a ZooKeeper ensemble, with all locks below PATH; `zookeepers:` the same over TLS
+ *     memcached://HOST:PORT  a memcached server; `memcacheds:` the same over TLS
+ *     consul://HOST:PORT/PREFIX  an agent of Consul, or several with commas between them; `consuls:` the same over TLS
  *
  * Without a URL it is `sqlite:`, which several processes of one machine can share with nothing to install or start.
  */
@@ -62,4 +74,24 @@ async function openPostgresUrl(_rest: string, url: string): Promise<Backend> {
 async function openMysqlUrl(_rest: string, url: string): Promise<Backend> {
   const { openMysql } = await import('../backends/mysql/open.js')
   return await openMysql(url)
+}
+
+async function openMemcachedUrl(_rest: string, url: string): Promise<Backend> {
+  const { openMemcached } = await import('../backends/memcached/open.js')
+  return await openMemcached(url)
+}
+
+async function openZookeeperUrl(_rest: string, url: string): Promise<Backend> {
+  const { openZookeeper } = await import('../backends/zookeeper/open.js')
+  return await openZookeeper(url)
+}
+
+async function openEtcdUrl(_rest: string, url: string): Promise<Backend> {
+  const { openEtcd } = await import('../backends/etcd/open.js')
+  return await openEtcd(url)
+}
+
+async function openConsulUrl(_rest: string, url: string): Promise<Backend> {
+  const { openConsul } = await import('../backends/consul/open.js')
+  return await openConsul(url)
 }

@@ -20,6 +20,14 @@ const EXAMINERS: ReadonlyMap<string, Examiner> = new Map<string, Examiner>([
   ['postgresql', examinePostgresUrl],
   ['mysql', examineMysqlUrl],
   ['mariadb', examineMysqlUrl],
+  ['zookeeper', examineZookeeperUrl],
+  ['zookeepers', examineZookeeperUrl],
+  ['etcd', examineEtcdUrl],
+  ['etcds', examineEtcdUrl],
+  ['consul', examineConsulUrl],
+  ['consuls', examineConsulUrl],
+  ['memcached', examineMemcachedUrl],
+  ['memcacheds', examineMemcachedUrl],
 ])
 
 /**
@@ -59,5 +67,25 @@ async function examinePostgresUrl(_rest: string, url: string): Promise<Finding[]
 
 async function examineMysqlUrl(_rest: string, url: string): Promise<Finding[]> {
   const { examineMysqlUrl: examineAt } = await import('../backends/mysql/doctor.js')
+  return await examineAt(url, systemRuntime)
+}
+
+async function examineMemcachedUrl(_rest: string, url: string): Promise<Finding[]> {
+  const { examineMemcachedUrl: examineAt } = await import('../backends/memcached/doctor.js')
+  return await examineAt(url, systemRuntime)
+}
+
+async function examineConsulUrl(_rest: string, url: string): Promise<Finding[]> {
+  const { examineConsulUrl: examineAt } = await import('../backends/consul/doctor.js')
+  return await examineAt(url, systemRuntime)
+}
+
+async function examineEtcdUrl(_rest: string, url: string): Promise<Finding[]> {
+  const { examineEtcdUrl: examineAt } = await import('../backends/etcd/doctor.js')
+  return await examineAt(url, systemRuntime)
+}
+
+async function examineZookeeperUrl(_rest: string, url: string): Promise<Finding[]> {
+  const { examineZookeeperUrl: examineAt } = await import('../backends/zookeeper/doctor.js')
   return await examineAt(url, systemRuntime)
 }

@@ -20,6 +20,12 @@ const READERS: ReadonlyMap<string, SchemaReader> = new Map<string, SchemaReader>
   ['postgresql', postgresSchema],
   ['mysql', mysqlSchema],
   ['mariadb', mysqlSchema],
+  ['consul', nothing],
+  ['consuls', nothing],
+  ['etcd', nothing],
+  ['etcds', nothing],
+  ['memcached', nothing],
+  ['memcacheds', nothing],
 ])
 
 /**

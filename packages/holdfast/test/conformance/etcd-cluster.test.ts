@@ -1,0 +1,3 @@
+import { describeEtcd } from './etcd-stores.js'
+
+await describeEtcd('etcd-cluster')

@@ -1,0 +1,170 @@
+import { type EtcdServer, missingPrograms, startEtcd, startEtcdCluster } from 'holdfast-servers'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { parseEtcdUrl } from '../../src/backends/etcd/address.js'
+import { checkCluster, checkMember, checkTransport } from '../../src/backends/etcd/doctor/checks.js'
+import { StatusResponse } from '../../src/backends/etcd/messages.js'
+import { openEtcd } from '../../src/backends/etcd/open.js'
+import { hasLeaseFault } from '../../src/backends/etcd/version.js'
+import { createLocks } from '../../src/client/client.js'
+import { examine } from '../../src/connect/examine.js'
+import { BackendUnavailableError } from '../../src/core/errors.js'
+import { etcdctl, locksAt, rejection, TIMEOUT_MS, watchForStrays } from './support.js'
+
+const missing = missingPrograms(['etcd', 'etcdctl'])
+
+watchForStrays()
+
+const levels = (findings: Awaited<ReturnType<typeof examine>>): Record<string, string> =>
+  Object.fromEntries(findings.map(({ check, level }) => [check, level]))
+
+describe('versions', () => {
+  test.each([
+    ['3.4.23', true],
+    ['3.4.30', true],
+    ['3.4.31', false],
+    ['3.5.0', true],
+    ['3.5.12', true],
+    ['3.5.13', false],
+    ['3.5.16', false],
+    ['3.6.0', false],
+    ['3.3.25', true],
+    ['4.0.0', false],
+    ['who knows', null],
+  ])('%s: %s', (version, fault) => {
+    expect(hasLeaseFault(version)).toBe(fault)
+  })
+})
+
+describe('what is made of what members say', () => {
+  const status = StatusResponse.decode(StatusResponse.encode({ version: '3.5.20', leader: 5n }))
+
+  test('all is well', () => {
+    const findings = checkMember({ endpoint: 'h:1', status }, true)
+    expect(findings.map(({ level }) => level)).toEqual(['ok'])
+  })
+
+  test('no leader, a learner, a strange version and nobody', () => {
+    const odd = checkMember(
+      { endpoint: 'h:1', status: { ...status, leader: 0n, isLearner: true, version: '\u001b[31m' } },
+      false,
+    )
+    expect(odd.map(({ level, check }) => `${check} ${level}`)).toEqual([
+      'version note',
+      'leader danger',
+      'member warning',
+    ])
+    expect(JSON.stringify(odd)).not.toContain('31m')
+    expect(checkMember({ endpoint: 'h:1', status: null }, false)[0]).toMatchObject({
+      level: 'warning',
+      check: 'member',
+    })
+  })
+
+  test('alarms and the number of members', () => {
+    const members = (voters: number) => ({ voters, learners: 0 })
+    expect(levels(checkCluster({ members: members(3), alarms: [] }))).toEqual({ members: 'ok', alarms: 'ok' })
+    expect(levels(checkCluster({ members: members(1), alarms: [1] }))).toEqual({
+      members: 'note',
+      alarms: 'danger',
+    })
+    expect(levels(checkCluster({ members: members(2), alarms: [2] }))).toEqual({
+      members: 'note',
+      alarms: 'danger',
+    })
+  })
+
+  test('the way there', () => {
+    const levelOf = (url: string): unknown => checkTransport(parseEtcdUrl(url))[0]?.level
+    expect(levelOf('etcds://far')).toBe('ok')
+    expect(levelOf('etcd://127.0.0.1')).toBe('ok')
+    expect(levelOf('etcd://far')).toBe('note')
+    expect(levelOf('etcd://me:you@far')).toBe('warning')
+  })
+})
+
+describe.skipIf(missing.length > 0)('on servers', { timeout: TIMEOUT_MS }, () => {
+  async function started(starting: Promise<EtcdServer>): Promise<EtcdServer> {
+    const server = await starting
+    onTestFinished(() => server.dispose())
+    return server
+  }
+
+  test('a plain server, and nothing is left behind', async () => {
+    const server = await started(startEtcd())
+    const findings = levels(await examine(server.url))
+    const version = (await server.request('/v3/maintenance/status')).version
+    const expected = hasLeaseFault(version) ? 'warning' : 'ok'
+    expect(findings).toEqual({
+      transport: 'ok',
+      version: expected,
+      members: 'note',
+      alarms: 'ok',
+      rights: 'ok',
+      latency: 'ok',
+    })
+    expect(await server.keys('')).toEqual([])
+    expect(await server.leases()).toEqual([])
+    expect(await rejection(examine('etcd://127.0.0.1:1'))).toBeInstanceOf(BackendUnavailableError)
+  })
+
+  test('a server without space refuses locks in words, and the doctor says why', async () => {
+    const server = await started(startEtcd({ args: ['--quota-backend-bytes', '1000000'] }))
+    const value = Buffer.alloc(400_000, 'x').toString('base64')
+    for (let count = 0; count < 6; count += 1) {
+      const key = Buffer.from(`fill${count}`).toString('base64')
+      await server.request('/v3/kv/put', { key, value }).catch(() => {})
+    }
+    const findings = await examine(server.url)
+    expect(findings.find(({ check }) => check === 'alarms')).toMatchObject({ level: 'danger' })
+    const locks = await locksAt(server.url, { outageMs: 0 })
+    const error = await rejection(locks.mutex('a').tryAcquire())
+    expect(error).toBeInstanceOf(BackendUnavailableError)
+    expect(String(error)).toContain('no space')
+  })
+
+  test('a user without the rights is told which', async () => {
+    const server = await started(startEtcd())
+    await etcdctl(server, 'user', 'add', 'root:top')
+    await etcdctl(server, 'user', 'add', 'reader:pass')
+    await etcdctl(server, 'role', 'add', 'read')
+    await etcdctl(server, 'role', 'grant-permission', 'read', 'read', 'locks/', '--prefix=true')
+    await etcdctl(server, 'user', 'grant-role', 'reader', 'read')
+    await etcdctl(server, 'user', 'grant-role', 'root', 'root')
+    await etcdctl(server, 'auth', 'enable')
+    const findings = await examine(`etcd://reader:pass@127.0.0.1:${server.port}/locks`)
+    expect(findings.find(({ check }) => check === 'rights')).toMatchObject({ level: 'danger' })
+    expect(findings.find(({ check }) => check === 'rights')?.found).toContain('writing is refused')
+    expect(levels(await examine(`etcd://root:top@127.0.0.1:${server.port}`))['rights']).toBe('ok')
+  })
+
+  test('a cluster of which one is down', async () => {
+    const cluster = await startEtcdCluster()
+    onTestFinished(() => cluster.dispose())
+    await cluster.members[2]?.kill()
+    await cluster.settled()
+    const findings = await examine(cluster.url)
+    expect(findings.find(({ check }) => check === 'members')).toMatchObject({
+      level: 'ok',
+      found: '3 voting members',
+    })
+    const down = findings.filter(({ check }) => check === 'member')
+    expect(down).toHaveLength(1)
+    expect(down[0]).toMatchObject({
+      level: 'warning',
+      found: `nobody answers at 127.0.0.1:${cluster.members[2]?.port}`,
+    })
+  })
+
+  test('a version with the fault is warned of once, unless that is turned off', async () => {
+    const server = await started(startEtcd())
+    const { version } = await server.request('/v3/maintenance/status')
+    const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onTestFinished(() => emit.mockRestore())
+    for (const options of ['?versionWarning=false', '', '']) {
+      const locks = await createLocks(await openEtcd(server.url + options))
+      await locks.close()
+    }
+    const warnings = emit.mock.calls.filter(([text]) => String(text).includes('etcd'))
+    expect(warnings).toHaveLength(hasLeaseFault(version) ? 1 : 0)
+  })
+})
