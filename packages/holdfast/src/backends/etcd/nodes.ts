@@ -325,7 +325,7 @@ function headerOf({
   return header
 }
 
-/** Whether those who wait for the claim to go, or to take less, have something to look at. */
+/** Whether the claim takes less than it did, so that those who wait have something to look at. */
 function isLighter({ kv }: WatchEvent, node: EtcdLineNode): boolean {
   return kv === null || readRecord(kv.value).weight < node.weight
 }
