@@ -50,6 +50,8 @@ export const programs = {
   java: { package: 'default-jre-headless' },
   javac: { package: 'default-jdk-headless' },
   'zookeeper.jar': { package: 'libzookeeper-java', isPresent: () => hasJar('zookeeper.jar') },
+  // The server uses it, but its package does not ask for it.
+  'commons-lang3.jar': { package: 'libcommons-lang3-java', isPresent: () => hasJar('commons-lang3.jar') },
   // It brings the framework and the client of Curator along.
   curator: { package: 'libcurator-recipes-java', isPresent: () => hasJar('curator-recipes.jar') },
   'python3-redis': {

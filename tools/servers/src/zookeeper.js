@@ -40,7 +40,7 @@ const jars = [
   'commons-lang3',
 ]
 const main = 'org.apache.zookeeper.server.quorum.QuorumPeerMain'
-export const zookeeperPrograms = ['java', 'zookeeper.jar']
+export const zookeeperPrograms = ['java', 'zookeeper.jar', 'commons-lang3.jar']
 
 /** A ZooKeeper server that was started here. */
 export class ZookeeperServer extends ServerProcess {

@@ -6,7 +6,7 @@ import { CREATOR_ACL, OPEN_ACL } from '../../src/backends/zookeeper/wire/zookeep
 import { examine } from '../../src/connect/examine.js'
 import type { Finding } from '../../src/core/doctor.js'
 import { BackendUnavailableError, HoldfastError, InvalidInputError } from '../../src/core/errors.js'
-import { clientOf, TIMEOUT_MS } from './support.js'
+import { clientOf, isMissing, TIMEOUT_MS } from './support.js'
 
 const disposals: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -24,7 +24,7 @@ const serving = (version: string, mode: string): string =>
   `Zookeeper version: ${version}-abc, built on\nMode: ${mode}\n`
 
 describe('the doctor', () => {
-  it(
+  it.skipIf(isMissing)(
     'finds nothing to warn of in a plain server, and that it is alone',
     async () => {
       const server = await startZookeeper()
@@ -49,7 +49,7 @@ describe('the doctor', () => {
     TIMEOUT_MS,
   )
 
-  it(
+  it.skipIf(isMissing)(
     'sees every server of an ensemble, and one that is down',
     async () => {
       const ensemble = await startZookeeperEnsemble()
@@ -65,7 +65,7 @@ describe('the doctor', () => {
     TIMEOUT_MS,
   )
 
-  it(
+  it.skipIf(isMissing)(
     'says what was asked for and not given',
     async () => {
       const server = await startZookeeper({ maxSessionMs: 8_000 })

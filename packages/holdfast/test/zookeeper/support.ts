@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ZookeeperServer } from 'holdfast-servers'
+import { missingPrograms, type ZookeeperServer } from 'holdfast-servers'
 import { LineBackend } from '../../src/backends/sessions/line-backend.js'
 import { partsBelow } from '../../src/backends/zookeeper/layout.js'
 import { openZookeeper } from '../../src/backends/zookeeper/open.js'
@@ -11,6 +11,9 @@ import { createLocks, type Locks } from '../../src/client/client.js'
 import type { ClientOptions } from '../../src/core/options.js'
 
 export const TIMEOUT_MS = 180_000
+
+/** Whether there is no ZooKeeper here, so that nothing can be said about it. */
+export const isMissing = missingPrograms(['java', 'zookeeper.jar']).length > 0
 
 export function freshBase(): string {
   return `/t${randomBytes(5).toString('hex')}`
