@@ -3,7 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startProxy, startZookeeper, type TcpProxy, type ZookeeperServer } from 'holdfast-servers'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { ZooKeeper } from '../../src/backends/zookeeper/wire/zookeeper.js'
+import type { ZookeeperSession } from '../../src/backends/zookeeper/session.js'
+import { type ZooKeeper, ZooKeeperError } from '../../src/backends/zookeeper/wire/zookeeper.js'
 import type { Locks } from '../../src/client/client.js'
 import { LockLostError } from '../../src/core/errors.js'
 import { clientOf, counted, freshBase, isMissing, locksAt, mortalLocks, TIMEOUT_MS } from './support.js'
@@ -160,6 +161,43 @@ describe.skipIf(isMissing)('a request without an answer', () => {
       await eventually('the node is gone', async () => (await children()).length === 0)
       await using again = await locks.mutex('orders').acquire({ waitMs: TIMEOUT_MS })
       again.assertHeld()
+    },
+    TIMEOUT_MS,
+  )
+})
+
+describe.skipIf(isMissing)('a question that fails when the node is made already', () => {
+  it.each([
+    ['is lost', 'CONNECTION_LOSS', true],
+    ['is refused', 'SYSTEM_ERROR', false],
+  ] as const)(
+    '%s, and leaves the claim one node at most',
+    async (_how, code, goesOn) => {
+      const other = await connected(`${server.url}${base}?sessionMs=6000`)
+      const writer = await other.readWrite('orders').write().acquire()
+      const { locks, sessions } = await mortalLocks(server.port, base)
+      opened.push(locks)
+      await locks.mutex('first').run(async () => {})
+      const { client } = sessions[0] as ZookeeperSession
+      const getData = client.getData.bind(client)
+      // The reader looks into the node of the writer, to see whether it has become a reader.
+      client.getData = () => {
+        client.getData = getData
+        return Promise.reject(new ZooKeeperError(code, 'planted', { wasSent: true }))
+      }
+      const reading = locks.readWrite('orders').read().acquire({ waitMs: TIMEOUT_MS })
+      if (goesOn) {
+        await eventually('the reader waits', async () => (await children()).length === 2)
+        // It asks again, and finds its node.
+        await sleep(1_000)
+        expect((await children()).length).toBe(2)
+        await writer.release()
+        await (await reading).release()
+      } else {
+        await expect(reading).rejects.toThrow('planted')
+        await writer.release()
+      }
+      await eventually('nothing is left', async () => (await children()).length === 0)
     },
     TIMEOUT_MS,
   )

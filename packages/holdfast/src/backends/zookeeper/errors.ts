@@ -61,6 +61,13 @@ export function mixedRecipes(resource: string): UnsupportedError {
   )
 }
 
+export function removedAgain(resource: string): BackendUnavailableError {
+  return new BackendUnavailableError(
+    `The nodes of ${quote(resource)} are removed by somebody as fast as they are made. Find out who does it.`,
+    { backend: BACKEND, resource },
+  )
+}
+
 export function outOfOrder(): ZooKeeperError {
   return new ZooKeeperError('PROTOCOL', 'ZooKeeper answered the parts of a multi in another order.', {
     wasSent: true,

@@ -6,9 +6,9 @@ import type { ViewedNode } from '../sessions/nodes.js'
 import { readRecord } from '../sessions/record.js'
 import { wallMs } from '../shared/clock.js'
 import { NOBODY_KNOWN } from '../shared/who.js'
-import { unlessMissing } from './errors.js'
+import { hasCode, unlessMissing } from './errors.js'
 import { inOrder, readNode, refOfNode, type ZookeeperNode } from './layout.js'
-import type { ZooKeeper } from './wire/zookeeper.js'
+import type { Stat, ZooKeeper } from './wire/zookeeper.js'
 
 /** Those of the children that take part in the line, in the order in which they came. */
 export async function ordered(
@@ -37,9 +37,22 @@ export async function withLightened(
   const index = line.findIndex(({ weight }) => weight === LIMIT_MAX)
   const writer = line[index]
   if (writer === undefined) return line
-  const found = await unlessMissing(client.getData(`${path}/${writer.key}`))
+  const found = await readable(client, `${path}/${writer.key}`)
   if (found === null || readRecord(found.data).weight !== 1) return line
   return await withLightened(client, path, line.with(index, { ...writer, weight: 1 }))
+}
+
+/** What stands in a node; null where there is none, or where its access list keeps it to others. */
+export async function readable(
+  client: ZooKeeper,
+  path: string,
+): Promise<{ readonly data: Buffer; readonly stat: Stat } | null> {
+  try {
+    return await client.getData(path)
+  } catch (error) {
+    if (hasCode(error, 'NO_NODE') || hasCode(error, 'NO_AUTH')) return null
+    throw error
+  }
 }
 
 /** The whole line, for people. */

@@ -4,16 +4,24 @@
  */
 
 import type { Claim, Guarantees, HolderNote } from '../../core/backend.js'
-import { BackendUnavailableError, OutcomeUnknownError, quote, UnsupportedError } from '../../core/errors.js'
-import { LIMIT_MAX } from '../../core/line.js'
-import { NAME_BYTES_MAX } from '../../core/names.js'
-import type { Confirmed, Joined, LineNodes, OwnNode, Read, ViewedNode } from '../sessions/nodes.js'
+import { OutcomeUnknownError, UnsupportedError } from '../../core/errors.js'
+import { isUnanswered } from '../sessions/entry.js'
+import type { Confirmed, Joined, LineNode, LineNodes, OwnNode, Read, ViewedNode } from '../sessions/nodes.js'
 import { writeRecord } from '../sessions/record.js'
 import { monotonicMs } from '../shared/clock.js'
-import { hasCode, mixedRecipes, outOfOrder, translated, unlessMissing, zookeeperError } from './errors.js'
+import {
+  hasCode,
+  mixedRecipes,
+  outOfOrder,
+  removedAgain,
+  translated,
+  unlessMissing,
+  zookeeperError,
+} from './errors.js'
 import { makeFolder } from './folders.js'
+import { guaranteesFor } from './guarantees.js'
 import { type Layout, LOCK_NODE, mark, nodeName, type ZookeeperNode } from './layout.js'
-import { ordered, viewOf, whoIn, withLightened } from './reading.js'
+import { ordered, readable, viewOf, whoIn, withLightened } from './reading.js'
 import type { ZookeeperSession } from './session.js'
 import type { Acl, WatchListener, ZooKeeper } from './wire/zookeeper.js'
 
@@ -35,31 +43,12 @@ export interface SequentialOptions {
 const TRIES = 5
 const NOTHING = Buffer.alloc(0)
 
-export function guaranteesFor(ttlMaxMs: number): Guarantees {
-  return {
-    keptBy: 'session',
-    safety: 'consensus',
-    fencing: 'strict',
-    waiting: 'push',
-    fair: true,
-    weights: 'any',
-    shows: 'claims',
-    limitMax: LIMIT_MAX,
-    // The leader counts in ticks of its own; no wall clock has a say.
-    clock: 'server-monotonic',
-    ttlMinMs: 50,
-    ttlMaxMs,
-    ttlStepMs: 1,
-    nameBytesMax: NAME_BYTES_MAX,
-  }
-}
-
 export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNode> {
   readonly name = 'zookeeper'
   readonly guarantees: Guarantees
   readonly #options: SequentialOptions
   /** Claims of which a node may have been made without anybody being told. */
-  readonly #unsure = new Set<string>()
+  readonly #unsure = new WeakMap<ZookeeperSession, Set<string>>()
   /** Whether the folders of locks may be written to, as far as is known. */
   #mayWrite = true
 
@@ -81,20 +70,41 @@ export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNo
     const path = this.#options.layout.pathOf(claim.resource)
     for (let tries = 1; tries <= TRIES; tries += 1) {
       const { value, aliveUntil } = await session.confirmedBy(async () => {
-        const found = this.#unsure.has(claim.id) ? await this.#found(session, claim, path) : null
+        const found = this.#isUnsure(session, claim) ? await this.#found(session, claim, path) : null
         return found ?? (await this.#made(session, claim, path))
       })
-      const { own, names } = value
-      const { shape, weight } = claim
-      if (names === null) return { own, line: [{ key: own.key, shape, weight }], aliveUntil }
-      if (names.includes(LOCK_NODE)) {
-        await translated(this.#removed(session.client, own.path))
-        throw mixedRecipes(claim.resource)
-      }
-      const line = await translated(this.#line(session, claim, own, names))
-      if (line !== null) return { own, line, aliveUntil }
+      const line = await this.#firstLine(session, claim, value)
+      if (line !== null) return { own: value.own, line, aliveUntil }
     }
-    throw removedAgain(claim)
+    throw removedAgain(claim.resource)
+  }
+
+  /** The line as it is when the node has just been made. Whatever goes wrong now, the node is there. */
+  async #firstLine(
+    session: ZookeeperSession,
+    claim: Claim,
+    { own, names }: MadeNode,
+  ): Promise<readonly LineNode[] | null> {
+    const { shape, weight, resource } = claim
+    if (names === null) return [{ key: own.key, shape, weight }]
+    try {
+      if (names.includes(LOCK_NODE)) throw mixedRecipes(resource)
+      return await translated(this.#line(session, claim, own, names))
+    } catch (error) {
+      this.#doubt(session, claim)
+      if (!isUnanswered(error)) await translated(this.#removed(session.client, own.path))
+      throw error
+    }
+  }
+
+  #isUnsure(session: ZookeeperSession, { id }: Claim): boolean {
+    return this.#unsure.get(session)?.has(id) ?? false
+  }
+
+  /** Another try of the claim has to look for what this one has made. */
+  #doubt(session: ZookeeperSession, { id }: Claim): void {
+    const claims = this.#unsure.get(session) ?? new Set()
+    this.#unsure.set(session, claims.add(id))
   }
 
   /** The node of the claim that an earlier try made. One of another session is not ours: it is about to vanish. */
@@ -111,14 +121,15 @@ export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNo
 
   async #made(session: ZookeeperSession, claim: Claim, path: string): Promise<MadeNode> {
     for (let tries = 1; tries <= TRIES; tries += 1) {
-      const made = await unlessMissing(this.#make(session.client, claim, path))
+      const made = await unlessMissing(this.#make(session, claim, path))
       if (made !== null) return made
       await makeFolder(session.client, path, this.#options.acl)
     }
-    throw removedAgain(claim)
+    throw removedAgain(claim.resource)
   }
 
-  async #make(client: ZooKeeper, claim: Claim, path: string): Promise<MadeNode> {
+  async #make(session: ZookeeperSession, claim: Claim, path: string): Promise<MadeNode> {
+    const { client } = session
     try {
       return this.#mayWrite
         ? await this.#makeAndCount(client, claim, path)
@@ -126,9 +137,9 @@ export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNo
     } catch (error) {
       if (this.#mayWrite && hasCode(error, 'NO_AUTH')) {
         this.#mayWrite = false
-        return await this.#make(client, claim, path)
+        return await this.#make(session, claim, path)
       }
-      if (zookeeperError(error) instanceof OutcomeUnknownError) this.#unsure.add(claim.id)
+      if (zookeeperError(error) instanceof OutcomeUnknownError) this.#doubt(session, claim)
       throw error
     }
   }
@@ -242,7 +253,7 @@ export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNo
   async remove(session: ZookeeperSession, claim: Claim, own: SequentialNode | null): Promise<boolean> {
     const path = this.#options.layout.pathOf(claim.resource)
     return await translated(
-      own === null || this.#unsure.has(claim.id)
+      own === null || this.#isUnsure(session, claim)
         ? this.#removeAll(session, claim, path)
         : this.#removed(session.client, own.path),
     )
@@ -258,7 +269,7 @@ export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNo
       if (stat?.ephemeralOwner !== session.client.sessionId) continue
       wasThere = (await this.#removed(session.client, node)) || wasThere
     }
-    this.#unsure.delete(claim.id)
+    this.#unsure.get(session)?.delete(claim.id)
     return wasThere
   }
 
@@ -285,7 +296,7 @@ export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNo
   async holderOf(claim: Claim, node: ZookeeperNode): Promise<HolderNote | null> {
     const client = await translated(this.#options.looking())
     const path = this.#options.layout.pathOf(claim.resource)
-    const found = await translated(unlessMissing(client.getData(`${path}/${node.key}`)))
+    const found = await translated(readable(client, `${path}/${node.key}`))
     return found === null ? null : whoIn(found.data)
   }
 
@@ -318,13 +329,6 @@ export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNo
   close(): Promise<void> {
     return this.#options.close()
   }
-}
-
-function removedAgain({ resource }: Claim): BackendUnavailableError {
-  return new BackendUnavailableError(
-    `The nodes of ${quote(resource)} are removed by somebody as fast as they are made. Find out who does it.`,
-    { backend: 'zookeeper', resource },
-  )
 }
 
 interface MadeNode {
