@@ -2,6 +2,10 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { sourceText } from './tools/source-text.mjs'
 
+const everything = ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts']
+/** What measures how late this machine is must not have to share it. */
+const alone = ['packages/torture/test/crowd.test.ts']
+
 const librarySource = fileURLToPath(new URL('./packages/holdfast/src', import.meta.url))
 
 export default defineConfig({
@@ -14,10 +18,21 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
     pool: 'forks',
-    // The tests wait for servers and timers far more than they compute, so three files at a time fit on two cores.
-    maxWorkers: 3,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'together',
+          include: everything,
+          exclude: [...alone, '**/node_modules/**'],
+          // They wait for servers and timers far more than they compute, so three files at a time fit on two cores.
+          maxWorkers: 3,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      { extends: true, test: { name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+    ],
     reporters: ['default'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

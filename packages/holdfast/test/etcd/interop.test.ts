@@ -59,6 +59,8 @@ describe.skipIf(missing.length > 0)('etcdctl lock', { timeout: TIMEOUT_MS }, () 
     const giveBack = await etcdctlHolds(name)
     expect(await locks.mutex(name).tryAcquire()).toBeNull()
     expect(await rejection(locks.mutex(name).acquire({ waitMs: 200 }))).toBeInstanceOf(AcquireTimeoutError)
+    // Whoever gave up is told at once, and its key is removed a moment later.
+    await until('nobody waits', async () => (await locks.inspect(name)).waiters.length === 0)
     const seen = await locks.inspect(name)
     expect(seen).toMatchObject({
       shape: { kind: 'mutex' },
