@@ -155,12 +155,16 @@ export function freshName(): string {
 
 /** The numbers that the server has for the connections of clients, without the one that asks. */
 export async function connectionsAt({ server, store }: SqlTarget): Promise<readonly string[]> {
-  const rows = await server.query(
-    store === 'postgres'
-      ? "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-      : "SELECT id FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()",
-  )
-  return rows.map(([id]) => String(id))
+  if (store === 'postgres') {
+    const rows = await server.query(
+      "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+    )
+    return rows.map(([id]) => String(id))
+  }
+  // The table of the same name cannot be read while anybody runs a statement with bytes in it.
+  const rows = await server.query('SHOW PROCESSLIST')
+  const asks = (info: string | null | undefined): boolean => info === 'SHOW PROCESSLIST'
+  return rows.flatMap(([id, user, , , , , , info]) => (user === 'root' && !asks(info) ? [String(id)] : []))
 }
 
 /** Ends connections as an operator does. One that has ended meanwhile is as good. */
