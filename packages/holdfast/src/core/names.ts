@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { InvalidInputError } from './errors.js'
 
 export const NAME_BYTES_MAX = 512
@@ -35,7 +35,12 @@ export function hasControl(text: string): boolean {
   return CONTROL.test(text)
 }
 
-/** A public reference of a claim id: enough to tell claims apart, useless for releasing one. */
+/** What stands for a claim where others can see it: nobody can tell the id from it, which is a secret. */
+export function digestOf(claimId: string): string {
+  return hash('sha256', claimId, 'hex')
+}
+
+/** A public reference of a claim id: enough to tell claims apart, useless for releasing one. Its digest begins like it. */
 export function refOf(claimId: string): string {
-  return createHash('sha256').update(claimId).digest('hex').slice(0, 12)
+  return digestOf(claimId).slice(0, 12)
 }

@@ -1,9 +1,3 @@
-import { openZookeeper } from '../../src/backends/zookeeper/open.js'
-import { describeStore, type Variant } from './stores.js'
+import { describeZookeeper } from './zookeeper-stores.js'
 
-const variants: readonly Variant[] = ['sequential', 'ephemeral'].map((recipe) => ({
-  recipe,
-  urlFor: (url, tag) => `${url}/${tag}?recipe=${recipe}&sessionMs=6000`,
-}))
-
-await describeStore('zookeeper-ensemble', variants, openZookeeper)
+await describeZookeeper('zookeeper-ensemble')

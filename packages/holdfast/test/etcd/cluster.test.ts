@@ -3,7 +3,8 @@ import { type EtcdCluster, type EtcdServer, missingPrograms, startEtcdCluster } 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Locks } from '../../src/client/client.js'
 import type { Hold } from '../../src/core/hold.js'
-import { abortOf, freshName, locksAt, Overlap, TIMEOUT_MS, until, urlOf, watchForStrays } from './support.js'
+import { watchForStrays } from '../support/strays.js'
+import { abortOf, freshName, locksAt, Overlap, TIMEOUT_MS, until, urlOf } from './support.js'
 
 const TTL_MS = 4_000
 const missing = missingPrograms(['etcd'])

@@ -8,7 +8,8 @@ import { hasLeaseFault } from '../../src/backends/etcd/version.js'
 import { createLocks } from '../../src/client/client.js'
 import { examine } from '../../src/connect/examine.js'
 import { BackendUnavailableError } from '../../src/core/errors.js'
-import { etcdctl, locksAt, rejection, TIMEOUT_MS, watchForStrays } from './support.js'
+import { watchForStrays } from '../support/strays.js'
+import { etcdctl, locksAt, rejection, TIMEOUT_MS } from './support.js'
 
 const missing = missingPrograms(['etcd', 'etcdctl'])
 

@@ -4,18 +4,8 @@ import { type EtcdServer, missingPrograms, startEtcd, startProxy } from 'holdfas
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { COMPACT, LEASE_REVOKE, PUT } from '../../src/backends/etcd/messages.js'
 import type { Locks } from '../../src/client/client.js'
-import {
-  abortOf,
-  etcdctl,
-  freshName,
-  linkTo,
-  locksAt,
-  Overlap,
-  TIMEOUT_MS,
-  until,
-  urlOf,
-  watchForStrays,
-} from './support.js'
+import { watchForStrays } from '../support/strays.js'
+import { abortOf, etcdctl, freshName, linkTo, locksAt, Overlap, TIMEOUT_MS, until, urlOf } from './support.js'
 
 const TTL_MS = 2_000
 const missing = missingPrograms(['etcd', 'etcdctl'])

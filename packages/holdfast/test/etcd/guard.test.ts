@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { PUT, RANGE, TXN } from '../../src/backends/etcd/messages.js'
 import { StaleFenceError } from '../../src/core/errors.js'
 import { type EtcdGuard, etcdGuard } from '../../src/fencing.js'
-import { freshName, linkTo, locksAt, rejection, TIMEOUT_MS, watchForStrays } from './support.js'
+import { watchForStrays } from '../support/strays.js'
+import { freshName, linkTo, locksAt, rejection, TIMEOUT_MS } from './support.js'
 
 const missing = missingPrograms(['etcd'])
 

@@ -11,7 +11,8 @@ import { createLocks, type Locks } from '../../src/client/client.js'
 import type { Sink } from '../../src/core/backend.js'
 import type { Hold } from '../../src/core/hold.js'
 import { RelayBackend } from '../../src/testing.js'
-import { freshName, realGrpc, until, watchForStrays } from './support.js'
+import { watchForStrays } from '../support/strays.js'
+import { freshName, realGrpc, until } from './support.js'
 
 const WAITERS = 200
 const LONG_MS = 300_000

@@ -10,16 +10,8 @@ import { type EtcdServer, missingPrograms, startEtcd } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openEtcd } from '../../src/backends/etcd/open.js'
 import { AcquireTimeoutError } from '../../src/core/errors.js'
-import {
-  etcdctl,
-  freshName,
-  locksAt,
-  locksOver,
-  rejection,
-  TIMEOUT_MS,
-  until,
-  watchForStrays,
-} from './support.js'
+import { watchForStrays } from '../support/strays.js'
+import { etcdctl, freshName, locksAt, locksOver, rejection, TIMEOUT_MS, until } from './support.js'
 
 const missing = missingPrograms(['etcd', 'etcdctl'])
 const ROUNDS = 200

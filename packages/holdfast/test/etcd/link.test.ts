@@ -16,16 +16,8 @@ import {
 } from '../../src/backends/etcd/messages.js'
 import { openEtcd } from '../../src/backends/etcd/open.js'
 import { BackendUnavailableError, OutcomeUnknownError, UnsupportedError } from '../../src/core/errors.js'
-import {
-  etcdctl,
-  freshName,
-  linkTo,
-  locksAt,
-  rejection,
-  TIMEOUT_MS,
-  until,
-  watchForStrays,
-} from './support.js'
+import { watchForStrays } from '../support/strays.js'
+import { etcdctl, freshName, linkTo, locksAt, rejection, TIMEOUT_MS, until } from './support.js'
 
 const missing = missingPrograms(['etcd', 'etcdctl', 'openssl'])
 

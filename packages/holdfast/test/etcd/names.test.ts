@@ -7,7 +7,8 @@ import { lineOptionsOf, openEtcd } from '../../src/backends/etcd/open.js'
 import { readRecord, writeRecord } from '../../src/backends/etcd/record.js'
 import { LIMIT_MAX } from '../../src/core/line.js'
 import { refOf } from '../../src/core/names.js'
-import { locksAt, locksOver, rejection, TIMEOUT_MS, watchForStrays } from './support.js'
+import { watchForStrays } from '../support/strays.js'
+import { locksAt, locksOver, rejection, TIMEOUT_MS } from './support.js'
 
 const missing = missingPrograms(['etcd'])
 

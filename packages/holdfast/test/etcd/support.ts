@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import * as grpc from '@grpc/grpc-js'
 import type { EtcdServer } from 'holdfast-servers'
-import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest'
+import { onTestFinished } from 'vitest'
 import type { EtcdAccess, Grpc } from '../../src/backends/etcd/client.js'
 import { EtcdLink } from '../../src/backends/etcd/link.js'
 import { openEtcd } from '../../src/backends/etcd/open.js'
@@ -23,23 +23,6 @@ export const realGrpc = grpc as unknown as Grpc
 
 export function freshName(): string {
   return `name-${randomBytes(6).toString('hex')}`
-}
-
-/** Fails the test in which something went wrong that nobody could catch. */
-export function watchForStrays(): void {
-  const strays: unknown[] = []
-  const note = (error: unknown): void => void strays.push(error)
-  beforeAll(() => {
-    process.on('unhandledRejection', note)
-    process.on('uncaughtException', note)
-  })
-  afterEach(() => {
-    expect(strays.splice(0)).toEqual([])
-  })
-  afterAll(() => {
-    process.off('unhandledRejection', note)
-    process.off('uncaughtException', note)
-  })
 }
 
 export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {

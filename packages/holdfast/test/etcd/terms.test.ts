@@ -17,7 +17,8 @@ import { EtcdNodes } from '../../src/backends/etcd/nodes.js'
 import type { Encoded } from '../../src/backends/etcd/proto.js'
 import type { Claim } from '../../src/core/backend.js'
 import { BackendUnavailableError } from '../../src/core/errors.js'
-import { rejection, watchForStrays } from './support.js'
+import { watchForStrays } from '../support/strays.js'
+import { rejection } from './support.js'
 
 watchForStrays()
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { slotOf } from '../../src/backends/redis/slot.js'
 import type { Hold } from '../../src/core/hold.js'
 import type { RedisDriverName } from '../../src/redis.js'
+import { watchForStrays } from '../support/strays.js'
 import { runToItsEnd } from './exiting-child.js'
 import {
   counts,
@@ -16,7 +17,6 @@ import {
   partyAt,
   until,
   urlOf,
-  watchForStrays,
 } from './line-support.js'
 import { rejection } from './nx-support.js'
 

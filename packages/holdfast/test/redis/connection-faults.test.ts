@@ -6,6 +6,7 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ClientOptions } from '../../src/core/options.js'
 import { type RedisClient, type RedisDriverName, redisBackend } from '../../src/redis.js'
+import { watchForStrays } from '../support/strays.js'
 import {
   counts,
   DRIVERS,
@@ -17,7 +18,6 @@ import {
   partyOver,
   until,
   urlOf,
-  watchForStrays,
 } from './line-support.js'
 import { afterwards, rejection, TIMEOUT_MS } from './nx-support.js'
 

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { IoredisClient } from '../../src/backends/redis/client.js'
 import { connect } from '../../src/connect/connect.js'
 import { type RedisClient, type RedisDriverName, redisBackend } from '../../src/redis.js'
-import { DRIVERS, freshName, type Party, partyAt, partyOver, until, watchForStrays } from './line-support.js'
+import { watchForStrays } from '../support/strays.js'
+import { DRIVERS, freshName, type Party, partyAt, partyOver, until } from './line-support.js'
 import { afterwards, rejection, TIMEOUT_MS } from './nx-support.js'
 
 /** With whatever may be mistaken for a part of a URL. */

@@ -6,6 +6,7 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { NodeRedisClient } from '../../src/backends/redis/client.js'
 import { type RedisDriverName, redisBackend } from '../../src/redis.js'
+import { watchForStrays } from '../support/strays.js'
 import { runToItsEnd } from './exiting-child.js'
 import {
   abortOf,
@@ -20,7 +21,6 @@ import {
   partyOver,
   until,
   urlOf,
-  watchForStrays,
 } from './line-support.js'
 import { afterwards, rejection } from './nx-support.js'
 

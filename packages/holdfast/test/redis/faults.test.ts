@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisServer, startRedis } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Hold } from '../../src/core/hold.js'
+import { watchForStrays } from '../support/strays.js'
 import {
   abortOf,
   counts,
@@ -15,7 +16,6 @@ import {
   reasonOf,
   until,
   urlOf,
-  watchForStrays,
 } from './line-support.js'
 import { rejection, TIMEOUT_MS } from './nx-support.js'
 

@@ -1,16 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisServer, startRedis } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  counts,
-  freshName,
-  HELD_ALONE,
-  NOBODY,
-  partyAt,
-  until,
-  urlOf,
-  watchForStrays,
-} from './line-support.js'
+import { watchForStrays } from '../support/strays.js'
+import { counts, freshName, HELD_ALONE, NOBODY, partyAt, until, urlOf } from './line-support.js'
 import { TIMEOUT_MS } from './nx-support.js'
 
 watchForStrays()

@@ -3,7 +3,6 @@
 import { randomBytes } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { openRedis } from '../../src/backends/redis/open.js'
 import { createLocks, type Locks } from '../../src/client/client.js'
 import type {
@@ -30,23 +29,6 @@ export function otherDriver(driver: RedisDriverName): RedisDriverName {
 
 export function freshName(): string {
   return `name-${randomBytes(6).toString('hex')}`
-}
-
-/** Fails the test in which something went wrong that nobody could catch. */
-export function watchForStrays(): void {
-  const strays: unknown[] = []
-  const note = (error: unknown): void => void strays.push(error)
-  beforeAll(() => {
-    process.on('unhandledRejection', note)
-    process.on('uncaughtException', note)
-  })
-  afterEach(() => {
-    expect(strays.splice(0)).toEqual([])
-  })
-  afterAll(() => {
-    process.off('unhandledRejection', note)
-    process.off('uncaughtException', note)
-  })
 }
 
 interface AnsweredRenewal {

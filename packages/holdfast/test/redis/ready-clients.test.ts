@@ -6,18 +6,9 @@ import { createLocks, type Locks } from '../../src/client/client.js'
 import { connect } from '../../src/connect/connect.js'
 import { InvalidInputError } from '../../src/core/errors.js'
 import { type RedisClient, redisBackend } from '../../src/redis.js'
+import { watchForStrays } from '../support/strays.js'
 import { runToItsEnd } from './exiting-child.js'
-import {
-  counts,
-  DRIVERS,
-  freshName,
-  HELD_ALONE,
-  partyAt,
-  partyOver,
-  until,
-  urlOf,
-  watchForStrays,
-} from './line-support.js'
+import { counts, DRIVERS, freshName, HELD_ALONE, partyAt, partyOver, until, urlOf } from './line-support.js'
 import { afterwards, rejection, TIMEOUT_MS } from './nx-support.js'
 
 watchForStrays()

@@ -10,7 +10,8 @@ import type {
 } from '../../src/backends/redis/client.js'
 import { createLocks, type Locks } from '../../src/client/client.js'
 import { type RedisDriverName, redisBackend } from '../../src/redis.js'
-import { DRIVERS, freshName, until, watchForStrays } from './line-support.js'
+import { watchForStrays } from '../support/strays.js'
+import { DRIVERS, freshName, until } from './line-support.js'
 import { afterwards, rejection, TIMEOUT_MS } from './nx-support.js'
 
 /** Short, because every call here runs into them; the lease is so long that it explains nothing. */

@@ -2,8 +2,8 @@
 
 import type { Claim, ClaimView, HolderNote } from '../../core/backend.js'
 import { refOf } from '../../core/names.js'
+import { wallMs } from '../shared/clock.js'
 import { NOBODY_KNOWN, readWho, writeWho } from '../shared/who.js'
-import { wallMs } from './clock.js'
 import { isObject } from './json.js'
 import type { Place } from './keys.js'
 import type { Pair } from './kv.js'

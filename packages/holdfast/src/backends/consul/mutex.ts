@@ -1,7 +1,7 @@
 /** The lock of `consul lock`: one key, locked by a session, and gone when nobody has it. */
 
 import type { Claim, HolderNote } from '../../core/backend.js'
-import { wallMs } from './clock.js'
+import { wallMs } from '../shared/clock.js'
 import { foreignKey, strangeAnswer } from './errors.js'
 import { valueOf, viewOf, writtenIn } from './holder.js'
 import type { Place } from './keys.js'

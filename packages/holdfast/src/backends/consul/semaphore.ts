@@ -4,7 +4,7 @@
  */
 
 import type { Claim } from '../../core/backend.js'
-import { wallMs } from './clock.js'
+import { wallMs } from '../shared/clock.js'
 import { foreignKey, strangeAnswer } from './errors.js'
 import { valueOf, viewOf, writtenIn } from './holder.js'
 import type { Place } from './keys.js'

@@ -1,8 +1,8 @@
 /** What a claim says of itself in the value of its key. */
 
-import { createHash } from 'node:crypto'
 import type { Claim, HolderNote, Kind, Shape } from '../../core/backend.js'
 import { LIMIT_MAX } from '../../core/line.js'
+import { digestOf as wholeDigestOf } from '../../core/names.js'
 import { readWho, writeWho } from '../shared/who.js'
 
 export interface ClaimRecord {
@@ -30,7 +30,7 @@ const DIGEST = /^[0-9a-f]{32}$/
 const DIGEST_DIGITS = 32
 
 export function digestOf(claimId: string): string {
-  return createHash('sha256').update(claimId).digest('hex').slice(0, DIGEST_DIGITS)
+  return wholeDigestOf(claimId).slice(0, DIGEST_DIGITS)
 }
 
 export function writeRecord({ id, shape, weight, owner, note }: Claim, madeAtMs: number): Buffer {

@@ -10,11 +10,10 @@
  * can tell the id from it.
  */
 
-import { hash } from 'node:crypto'
 import type { Claim, Shape } from '../../core/backend.js'
 import { InvalidInputError } from '../../core/errors.js'
 import { LIMIT_MAX } from '../../core/line.js'
-import { refOf } from '../../core/names.js'
+import { digestOf, refOf } from '../../core/names.js'
 import type { LineNode } from '../sessions/nodes.js'
 import { nameOf, partOf } from '../shared/names.js'
 
@@ -40,7 +39,7 @@ export function nodeName(claim: Claim): string {
 
 /** What every node of the claim begins with, whatever it weighs. */
 export function mark({ id }: Claim): string {
-  const hex = hash('sha256', id, 'hex')
+  const hex = digestOf(id)
   return `_c_${[hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join('-')}-`
 }
 
