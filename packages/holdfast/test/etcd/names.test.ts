@@ -50,7 +50,9 @@ describe('where claims are', () => {
         expect(Buffer.compare(own, rangeEnd)).toBeLessThan(0)
       }),
     )
-    expect(encoded.namesFrom('.').key.toString()).toBe('app/.')
+    // `.` itself is written as `%2E`, and `.lock` as it is.
+    expect(encoded.namesFrom('.').key.toString()).toBe('app/')
+    expect(encoded.namesFrom('.l').key.toString()).toBe('app/.l')
   })
 
   test('the end of a range is right for every beginning', () => {

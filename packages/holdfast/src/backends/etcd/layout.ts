@@ -41,8 +41,9 @@ export class Layout {
 
   /** Where all claims are on names that begin like this. */
   namesFrom(prefix: string): KeyRange {
-    // A letter before it keeps a prefix from being one of the two names that mean folders.
-    const part = this.#options.exactPath ? prefix : partOf(`x${prefix}`).slice(1)
+    // The two names that mean folders are written otherwise than all that begin like them, so only the whole has both.
+    const isFolder = prefix === '.' || prefix === '..'
+    const part = this.#options.exactPath ? prefix : isFolder ? '' : partOf(prefix)
     return beginning(Buffer.from(this.#options.prefix + part))
   }
 

@@ -237,7 +237,7 @@ export class EtcdNodes implements LineNodes<EtcdSession, EtcdNode> {
       for (const kv of answer.kvs) {
         // Claims have leases. What has none is somebody's data that happens to begin alike.
         const name = kv.lease === 0n ? null : this.#layout.nameOf(kv.key)
-        if (name === null || name === last) continue
+        if (name === null || name === last || !name.startsWith(prefix)) continue
         last = name
         yield name
       }
