@@ -7,6 +7,7 @@ const everything = ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts']
 const alone = ['packages/torture/test/crowd.test.ts']
 
 const librarySource = fileURLToPath(new URL('./packages/holdfast/src', import.meta.url))
+const tortureSource = fileURLToPath(new URL('./packages/torture/src', import.meta.url))
 
 export default defineConfig({
   plugins: [sourceText()],
@@ -14,6 +15,7 @@ export default defineConfig({
     // Tests run against the source of the library, so that a failure points at the line that caused it.
     alias: [
       { find: /^holdfast$/, replacement: `${librarySource}/index.ts` },
+      { find: /^holdfast-torture$/, replacement: `${tortureSource}/index.ts` },
       { find: /^holdfast\/([a-z-]+)$/, replacement: `${librarySource}/$1.ts` },
     ],
   },

@@ -3,6 +3,7 @@ import { defineConfig } from 'tsdown'
 export default defineConfig({
   // The folders of src are kept below dist: dist/sim/main.js, dist/workers/<name>.js.
   entry: {
+    index: 'src/index.ts',
     'sim/main': 'src/sim/main.ts',
     'sim/run': 'src/sim/run.ts',
     'sim/worker': 'src/sim/worker.ts',
@@ -19,5 +20,17 @@ export default defineConfig({
   hash: false,
   outExtensions: () => ({ js: '.js' }),
   // The simulation runs the built library, not its source: the path mapping in tsconfig must not apply here.
-  deps: { neverBundle: [/^node:/, 'rolldown', /^holdfast(\/|$)/] },
+  deps: {
+    neverBundle: [
+      /^node:/,
+      'rolldown',
+      /^holdfast(\/|$)/,
+      'holdfast-servers',
+      'ioredis',
+      'pg',
+      'mysql2',
+      '@grpc/grpc-js',
+      'libsql',
+    ],
+  },
 })
