@@ -1,12 +1,16 @@
 import { defineConfig } from 'tsdown'
+import { sourceText } from '../../tools/source-text.mjs'
 
 export default defineConfig({
   // The folders of src are kept below dist: dist/sim/main.js, dist/workers/<name>.js.
   entry: {
     index: 'src/index.ts',
+    'lab/write-page': 'src/lab/write-page.ts',
+    'lab/mutants': 'src/lab/mutants.ts',
     'sim/main': 'src/sim/main.ts',
     'sim/run': 'src/sim/run.ts',
     'sim/worker': 'src/sim/worker.ts',
+    'suite/main': 'src/suite/main.ts',
     'workers/*': 'src/workers/*.ts',
   },
   format: 'esm',
@@ -16,6 +20,7 @@ export default defineConfig({
   sourcemap: false,
   clean: true,
   logLevel: 'warn',
+  plugins: [sourceText()],
   checks: { pluginTimings: false },
   hash: false,
   outExtensions: () => ({ js: '.js' }),

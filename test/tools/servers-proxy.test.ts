@@ -125,9 +125,11 @@ describe('startProxy', () => {
     const seen = proxy.waitForBytes('request')
     socket.write('late')
     await seen
+    expect(proxy.clients).toBe(1)
     socket.destroy()
     await aMoment()
     expect(received()).toBe('')
+    expect([proxy.connections, proxy.clients]).toEqual([1, 0])
     proxy.hold(false)
     await eventually(() => received() === 'late' && proxy.connections === 0)
   })
@@ -157,6 +159,67 @@ describe('startProxy', () => {
     socket.write('found')
     await eventually(() => got() === 'found')
     expect(received()).toBe('lostfound')
+  })
+
+  it('throws requests away, and leaves the connection', async () => {
+    const { proxy, received } = await echoBehindProxy()
+    const { socket, got, closed } = await client(proxy)
+    proxy.dropRequests(true)
+    const seen = proxy.waitForBytes('request')
+    socket.write('lost')
+    await seen
+    await aMoment()
+    expect(closed()).toBe(false)
+    proxy.dropRequests(false)
+    socket.write('found')
+    await eventually(() => got() === 'found')
+    expect(received()).toBe('found')
+  })
+
+  it('sends what clients sent once more, and keeps the replies to itself', async () => {
+    const { proxy, received } = await echoBehindProxy()
+    const before = await client(proxy)
+    before.socket.write('before')
+    await eventually(() => before.got() === 'before')
+    proxy.record(true)
+    const [gone, present] = [await client(proxy), await client(proxy)]
+    gone.socket.write('one')
+    await eventually(() => gone.got() === 'one')
+    gone.socket.end()
+    present.socket.write('two')
+    await eventually(() => present.got() === 'two')
+    expect(await proxy.replay()).toBe(2)
+    const again = received().slice('beforeonetwo'.length)
+    expect(['onetwo', 'twoone']).toContain(again)
+    expect([before.got(), gone.got(), present.got()]).toEqual(['before', 'one', 'two'])
+    proxy.record(false)
+    expect(await proxy.replay()).toBe(0)
+  })
+
+  it('does not play a connection again that has sent too much to be kept', async () => {
+    const { proxy, received } = await echoBehindProxy()
+    proxy.record(true)
+    const { socket, got } = await client(proxy)
+    const much = 'x'.repeat(300_000)
+    socket.write(much)
+    await eventually(() => got().length === much.length)
+    expect(await proxy.replay()).toBe(0)
+    expect(received().length).toBe(much.length)
+  })
+
+  it('does not keep what was thrown away', async () => {
+    const { proxy, received } = await echoBehindProxy()
+    proxy.record(true)
+    const { socket, got } = await client(proxy)
+    proxy.dropRequests(true)
+    const seen = proxy.waitForBytes('request')
+    socket.write('lost')
+    await seen
+    proxy.dropRequests(false)
+    socket.write('found')
+    await eventually(() => got() === 'found')
+    expect(await proxy.replay()).toBe(1)
+    expect(received()).toBe('foundfound')
   })
 
   it('delays bytes and keeps their order when the delay changes', async () => {

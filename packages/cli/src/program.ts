@@ -2,12 +2,15 @@ import { Command } from 'commander'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Cli } from './cli.js'
 import { breakCommand } from './commands/break.js'
+import { checkCommand } from './commands/check.js'
 import { demoCommand } from './commands/demo.js'
 import { doctorCommand } from './commands/doctor.js'
+import { labCommand } from './commands/lab.js'
 import { lsCommand } from './commands/ls.js'
 import { migrateCommand } from './commands/migrate.js'
 import { runCommand } from './commands/run.js'
 import { showCommand } from './commands/show.js'
+import { tortureCommand } from './commands/torture.js'
 import { redactCredentials } from './format/escape.js'
 import { say } from './terminal.js'
 
@@ -44,6 +47,9 @@ const COMMANDS = [
   doctorCommand,
   migrateCommand,
   demoCommand,
+  checkCommand,
+  labCommand,
+  tortureCommand,
 ] as const
 
 export function createProgram(cli: Cli): Command {
@@ -59,7 +65,9 @@ export function createProgram(cli: Cli): Command {
     .configureOutput({ outputError: (text) => say(oneLine(text)) })
     .addHelpText('after', ABOUT)
   for (const command of COMMANDS) {
-    program.addCommand(command(cli).copyInheritedSettings(program))
+    const made = command(cli).copyInheritedSettings(program)
+    for (const below of made.commands) below.copyInheritedSettings(program)
+    program.addCommand(made)
   }
   // Without this the most likely mistake would be answered with a riddle about some option of the command.
   program.commands

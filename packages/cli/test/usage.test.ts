@@ -72,7 +72,7 @@ describe('help', { timeout: TIMEOUT_MS }, () => {
     expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 
-  test.each(['run', 'ls', 'show', 'break', 'doctor', 'migrate', 'demo'])(
+  test.each(['run', 'ls', 'show', 'break', 'doctor', 'migrate', 'demo', 'check'])(
     '%s explains itself',
     async (command) => {
       const { exitCode, stdout, stderr } = await bench.holdfast([command, '--help'])

@@ -1,11 +1,13 @@
 // @ts-check
+export { browserFor, chromiumPath } from './browser.js'
+export { clockPrograms, makeClock, WallClock } from './clock.js'
 export { ConsulServer, startConsul, startConsulCluster } from './consul.js'
 export { consulRequest } from './consul-wire.js'
 export { EtcdServer, startEtcd, startEtcdCluster } from './etcd.js'
 export { EtcdError, etcdRequest } from './etcd-wire.js'
 export { ensurePrograms } from './install.js'
 export { startMariadb } from './mariadb.js'
-export { MemcachedServer, memcachedCommand, startMemcached } from './memcached.js'
+export { MemcachedServer, memcachedCommand, squeezeMemcached, startMemcached } from './memcached.js'
 export { startMysql } from './mysql.js'
 export { MysqlServer } from './mysql-family.js'
 export { mysqlQuery } from './mysql-wire.js'
@@ -14,9 +16,9 @@ export { requiredStores, StoreMissingError } from './policy.js'
 export { PostgresServer, startPostgres } from './postgres.js'
 export { postgresQuery } from './postgres-wire.js'
 export { ServerProcess, startServer } from './process.js'
-export { missingPrograms, ProgramMissingError } from './programs.js'
+export { missingPrograms, missingReason, ProgramMissingError } from './programs.js'
 export { startProxy, TcpProxy } from './proxy.js'
-export { RedisServer, startRedis, startRedisMasters } from './redis.js'
+export { RedisServer, squeezeRedis, startRedis, startRedisMasters } from './redis.js'
 export { startRedisCluster } from './redis-cluster.js'
 export { startRedisSentinel } from './redis-sentinel.js'
 export { storeFor, stores } from './registry.js'
@@ -26,6 +28,7 @@ export { startZookeeper, ZookeeperServer } from './zookeeper.js'
 export { startZookeeperEnsemble } from './zookeeper-ensemble.js'
 export { zookeeperSession, zookeeperWord } from './zookeeper-wire.js'
 
+/** @typedef {import('./browser.js').BrowserOutcome} BrowserOutcome */
 /** @typedef {import('./consul.js').ConsulCluster} ConsulCluster */
 /** @typedef {import('./consul.js').ConsulOptions} ConsulOptions */
 /** @typedef {import('./consul-wire.js').ConsulAnswer} ConsulAnswer */

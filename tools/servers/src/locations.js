@@ -180,6 +180,32 @@ function isUsableMysql(program) {
   return status === 0 && !/mariadb/i.test(stdout)
 }
 
+// Chrome is as good as Chromium. The last name is a stub in Ubuntu, so the others come first.
+const browsers = ['chromium', 'google-chrome', 'google-chrome-stable', 'chromium-browser']
+const snapBrowser = '/snap/bin/chromium'
+
+/**
+ * `HOLDFAST_CHROMIUM` is the file of a browser to use instead of the one on PATH.
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {string | undefined}
+ */
+export function findChromium(env = process.env) {
+  const chosen = env.HOLDFAST_CHROMIUM
+  if (chosen) return isExecutable(chosen) ? chosen : undefined
+  return browsers.flatMap((name) => whereIs(name, env) ?? []).find((path) => !isStub(path))
+}
+
+/**
+ * Ubuntu's package brings a script that starts the browser of a snap, or says that there is none.
+ * @param {string} path
+ */
+function isStub(path) {
+  if (existsSync(snapBrowser) || statSync(path).size > stubBytesMax) return false
+  return readFileSync(path, 'latin1').includes('/snap/bin/')
+}
+
+const stubBytesMax = 65_536
+
 /** Where Debian keeps the libraries of Java. */
 export const javaFolder = '/usr/share/java'
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 // @ts-check
 // The command: installs what stores need, starts one by hand, lists them.
+import { requiresAll } from './browser.js'
+import { clockPrograms } from './clock.js'
 import { ensurePrograms } from './install.js'
 import { requiredStores } from './policy.js'
 import { missingPrograms } from './programs.js'
@@ -8,7 +10,7 @@ import { storeFor, stores } from './registry.js'
 
 const help = `Usage: node tools/servers/src/main.js <command>
 
-  install [store...]  installs the programs that the given stores need, or all stores
+  install [store...]  installs the programs that the given stores need, or all stores and all tests
   start <store>       starts a store on the loopback address, prints its URL and stays until Ctrl-C
   list                lists the stores and the programs that they need
 
@@ -17,6 +19,9 @@ MySQL and Consul are not installed but unpacked into the cache folder, which nee
 HOLDFAST_REQUIRE_STORES (all, or names with commas between them) makes a missing program of a store an error.
 The tests start every server themselves; compose.yaml is for people, and no test uses it.
 `
+
+/** What belongs to no store: a browser for tests of pages, and what makes clocks that can be set. */
+const others = ['chromium', ...clockPrograms]
 
 /** A mistake in how the command was called. */
 class UsageError extends Error {}
@@ -37,15 +42,22 @@ function storeNamed(name) {
 async function install(names) {
   const chosen = names.length === 0 ? [...stores.values()] : names.map(storeNamed)
   const required = requiredStores(process.env.HOLDFAST_REQUIRE_STORES, [...stores.keys()])
-  const needed = new Set(chosen.flatMap((store) => (required.has(store.name) ? (store.programs ?? []) : [])))
-  const wanted = chosen.flatMap((store) => [...(store.programs ?? []), ...(store.extras ?? [])])
+  const unnamed = names.length === 0 ? others : []
+  const needed = new Set([
+    ...chosen.flatMap((store) => (required.has(store.name) ? (store.programs ?? []) : [])),
+    ...(requiresAll(process.env) ? unnamed : []),
+  ])
+  const wanted = [
+    ...chosen.flatMap((store) => [...(store.programs ?? []), ...(store.extras ?? [])]),
+    ...unnamed,
+  ]
   const states = await ensurePrograms(wanted, { log: (line) => void process.stderr.write(`${line}\n`) })
   for (const { name, kind, reason } of states) {
     process.stdout.write(`${name}: ${kind}${reason === undefined ? '' : `: ${reason}`}\n`)
   }
   const failed = states.filter(({ name, kind }) => kind === 'missing' && needed.has(name))
   if (failed.length > 0)
-    process.stderr.write('HOLDFAST_REQUIRE_STORES requires a store whose program is missing.\n')
+    process.stderr.write('HOLDFAST_REQUIRE_STORES requires something whose program is missing.\n')
   return failed.length > 0 ? 1 : 0
 }
 

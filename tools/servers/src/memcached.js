@@ -5,6 +5,7 @@ import { makeCertificate } from './certificate.js'
 import { controlledStore } from './controlled.js'
 import { ServerProcess, startServer } from './process.js'
 import { requirePrograms } from './programs.js'
+import { until } from './wait.js'
 
 /** @typedef {import('./process.js').Place} Place */
 /** @typedef {import('./process.js').ServerPlan} ServerPlan */
@@ -15,6 +16,8 @@ import { requirePrograms } from './programs.js'
  *   items drive each other out.
  * @property {readonly string[] | undefined} [args] More arguments, for example `['-M']`.
  * @property {boolean | undefined} [tls] Whether only TLS is spoken, with a certificate signed by itself.
+ * @property {boolean | undefined} [clock] Whether it has a wall clock of its own, which `stepClock` sets. Its leases do not
+ *   go by it.
  */
 
 const answerMs = 5_000
@@ -106,6 +109,31 @@ export class MemcachedServer extends ServerProcess {
   }
 }
 
+// Items of about the same size share pages of a megabyte, and drive out only each other; a lock can be of any of these
+// sizes. Every item costs about this much beside its value.
+const chunkSizes = [96, 120, 152, 192, 240, 304, 384, 480, 600, 752, 944]
+const overhead = 80
+const fillerBytes = 2_000_000
+const evictionsMin = 1_000
+
+/**
+ * Writes items until the server has dropped others for them, whoever they belong to. They end by themselves.
+ * @param {MemcachedServer} server Has little memory: `memoryMb: 2`.
+ */
+export async function squeezeMemcached(server) {
+  const before = Number((await server.stats()).evictions)
+  await until('memcached drops items', async () => {
+    for (const chunk of chunkSizes) {
+      const size = Math.max(1, chunk - overhead)
+      const sets = Array.from({ length: Math.ceil(fillerBytes / chunk) }, (_, index) => {
+        return `set filler:${size}:${index} 0 2 ${size} noreply\r\n${'x'.repeat(size)}\r\n`
+      })
+      await memcachedCommand(server.port, `${sets.join('')}version`)
+    }
+    return Number((await server.stats()).evictions) >= before + evictionsMin
+  })
+}
+
 /** @param {number} port @param {number} pid */
 async function answers(port, pid) {
   const text = await memcachedCommand(port, 'stats', endOfList, { timeoutMs: 2_000 })
@@ -132,12 +160,13 @@ function accepts(port) {
  * @param {MemcachedOptions} [options]
  * @returns {Promise<MemcachedServer>}
  */
-export async function startMemcached({ memoryMb = 64, args = [], tls = false } = {}) {
+export async function startMemcached({ memoryMb = 64, args = [], tls = false, clock } = {}) {
   requirePrograms(tls ? ['memcached', 'openssl'] : ['memcached'])
   const certificate = tls ? await makeCertificate() : undefined
   const plan = {
     name: 'memcached',
     program: 'memcached',
+    clock,
     prepare: async (/** @type {Place} */ { folder }) => certificate?.writeTo(folder),
     args: (/** @type {Place} */ { port, folder }) => {
       const files = certificate?.filesIn(folder)

@@ -10,6 +10,7 @@ import { makeData } from './template.js'
  * @typedef {object} MysqlOptions
  * @property {readonly string[] | undefined} [args] More arguments for the server, for example `['--wait-timeout=5']`.
  *   They win over those given here.
+ * @property {boolean | undefined} [clock] Whether it has a wall clock of its own, which `stepClock` sets.
  */
 
 /** A MySQL or MariaDB server that was started here. Its user `root` needs no password, and a database is there. */
@@ -74,12 +75,13 @@ const placeArgs = ({ port, folder }) => [
  * @param {MysqlOptions} options
  * @returns {Promise<MysqlServer>}
  */
-export function startMysqlServer({ name, command, args: own, recipe }, { args = [] }) {
+export function startMysqlServer({ name, command, args: own, recipe }, { args = [], clock }) {
   const [program = '', ...before] = command
   return startServer(
     {
       name,
       program,
+      clock,
       args: (place) => [...before, ...placeArgs(place), ...settings, ...own, ...args],
       prepare: ({ folder }) =>
         makeData({ name, versionCommand: [...command, '--no-defaults', '--version'], ...recipe }, folder),

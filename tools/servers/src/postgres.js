@@ -21,6 +21,7 @@ const account = 'postgres'
  * @typedef {object} PostgresOptions
  * @property {readonly string[] | undefined} [args] More arguments for postgres, for example
  *   `['-c', 'max_connections=20']`. They win over those given here.
+ * @property {boolean | undefined} [clock] Whether it has a wall clock of its own, which `stepClock` sets.
  */
 
 /** A PostgreSQL server that was started here. Its superuser `postgres` needs no password. */
@@ -87,7 +88,7 @@ function settingsOf({ port }) {
  * @param {PostgresOptions} [options]
  * @returns {Promise<PostgresServer>}
  */
-export async function startPostgres({ args = [] } = {}) {
+export async function startPostgres({ args = [], clock } = {}) {
   requirePrograms(['postgres'])
   const { postgres, initdb } = /** @type {import('./locations.js').PostgresPrograms} */ (findPostgres())
   const user = await otherUser()
@@ -98,6 +99,7 @@ export async function startPostgres({ args = [] } = {}) {
     {
       name: 'postgres',
       program,
+      clock,
       args: (place) => [...before, '-D', join(place.folder, 'data'), ...settingsOf(place), ...args],
       prepare: ({ folder }) =>
         makeData(

@@ -7,6 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { makeClock } from './clock.js'
 import { aliveOf, continueFamily, killFamily, signalPid, stopFamily } from './family.js'
 import { startGuard } from './guard.js'
 import { returnPort, takePort } from './ports.js'
@@ -25,6 +26,7 @@ import { GivenUpError, until } from './wait.js'
  *   can do. It may reject while the server is not there.
  * @property {NodeJS.Signals} [stopSignal] What asks it to end; SIGTERM unless given.
  * @property {string} [cleanup] A shell script that puts away what the server left outside its folder, which is `$1`.
+ * @property {boolean | undefined} [clock] Whether it gets a wall clock of its own, which `stepClock` sets.
  * @property {number} [companion] The port this much above the main one must be free too.
  */
 
@@ -42,6 +44,8 @@ export class ServerProcess {
   #current
   #paused = false
   #logStart = 0
+  /** @type {import('./clock.js').WallClock | undefined} */
+  #clock
   /** @type {Promise<void> | undefined} */
   #disposed
 
@@ -94,12 +98,14 @@ export class ServerProcess {
     if (this.#disposed !== undefined) throw new Error(`The server ${this.#plan.name} has been disposed of.`)
     if (this.#current !== undefined) throw new Error(`The server ${this.#plan.name} runs already.`)
     this.#logStart = existsSync(this.#logFile) ? statSync(this.#logFile).size : 0
+    if (this.#plan.clock === true) this.#clock ??= await makeClock(this.#folder)
     const log = openSync(this.#logFile, 'a')
     // In a session of its own it does not get the Ctrl-C of a terminal: whoever started it decides when it ends.
     const child = spawn(this.#plan.program, [...this.#plan.args(this)], {
       cwd: this.#folder,
       stdio: ['ignore', log, log],
       detached: true,
+      env: { ...process.env, ...this.#clock?.env },
     })
     closeSync(log)
     const pid = await new Promise((/** @type {(pid: number) => void} */ resolve, reject) => {
@@ -168,6 +174,24 @@ export class ServerProcess {
   async resume() {
     continueFamily(this.#runningPid())
     this.#paused = false
+  }
+
+  /**
+   * Sets the wall clock of the server forward, or back. Only one that was started with a clock of its own has this.
+   * @param {number} ms
+   */
+  stepClock(ms) {
+    if (this.#clock === undefined) {
+      throw new Error(
+        `The server ${this.#plan.name} was started without \`clock\`: it has the one of the machine.`,
+      )
+    }
+    this.#clock.step(ms)
+  }
+
+  /** By how much its wall clock is ahead of that of the machine. */
+  get clockOffsetMs() {
+    return this.#clock?.offsetMs ?? 0
   }
 
   /** Starts the server again on the same port with the same data; ends it first if it runs. */

@@ -1,7 +1,16 @@
 // @ts-check
 // Which programs there are, and how to say that one is missing.
 import { spawnSync } from 'node:child_process'
-import { findConsul, findMariadb, findMysql, findPostgres, hasJar, whereIs } from './locations.js'
+import { existsSync } from 'node:fs'
+import {
+  findChromium,
+  findConsul,
+  findMariadb,
+  findMysql,
+  findPostgres,
+  hasJar,
+  whereIs,
+} from './locations.js'
 
 /**
  * @typedef {object} Program
@@ -47,6 +56,9 @@ export const programs = {
   etcd: { package: 'etcd-server', services: ['etcd.service'] },
   etcdctl: { package: 'etcd-client' },
   openssl: { package: 'openssl' },
+  gcc: { package: 'gcc' },
+  'libc.h': { package: 'libc6-dev', isPresent: () => existsSync('/usr/include/time.h') },
+  chromium: { package: 'chromium', isPresent: (env) => findChromium(env) !== undefined },
   java: { package: 'default-jre-headless' },
   javac: { package: 'default-jdk-headless' },
   'zookeeper.jar': { package: 'libzookeeper-java', isPresent: () => hasJar('zookeeper.jar') },

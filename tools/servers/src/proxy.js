@@ -1,171 +1,63 @@
 // @ts-check
 // A relay between a client and a server that can be told to fail in the ways a network does.
 import { connect, createServer } from 'node:net'
+import { Connection } from './proxy-connection.js'
+import { Recordings } from './proxy-recordings.js'
 import { until } from './wait.js'
 
-/** @typedef {import('node:net').Socket} Socket */
-/** @typedef {'request' | 'reply'} Direction */
-/** What a client sends, as it is to be passed on. @typedef {(chunk: Buffer, isFirst: boolean) => Buffer} Rewrite */
-
-// A request is an array of strings, so the word stands on a line of its own. An argument that is this word counts too.
-const subscribes = /(?:^|\n)[ps]?subscribe\r\n/i
-const memoryLength = 64
-
-/**
- * @typedef {object} ProxyState
- * @property {boolean} refusing
- * @property {Record<Direction, boolean>} held
- * @property {boolean} dropping
- * @property {number} delayMs
- */
-
-/** One direction of one connection. What comes in goes out in the same order, at once or later. */
-class Lane {
-  #out
-  #direction
-  #state
-  /** @type {Array<{ readonly due: number, readonly chunk: Buffer | undefined }>} */
-  #waiting = []
-  /** @type {NodeJS.Timeout | undefined} */
-  #timer
-
-  /**
-   * @param {Socket} out
-   * @param {Direction} direction
-   * @param {ProxyState} state
-   */
-  constructor(out, direction, state) {
-    this.#out = out
-    this.#direction = direction
-    this.#state = state
-  }
-
-  /** @param {Buffer | undefined} chunk Undefined is the end of the stream. */
-  push(chunk) {
-    this.#waiting.push({ due: performance.now() + this.#state.delayMs, chunk })
-    this.pump()
-  }
-
-  /** Sends what may be sent now. */
-  pump() {
-    clearTimeout(this.#timer)
-    while (!this.#state.held[this.#direction]) {
-      const [next] = this.#waiting
-      if (next === undefined || this.#out.destroyed) return
-      const wait = next.due - performance.now()
-      if (wait > 0) {
-        this.#timer = setTimeout(() => this.pump(), Math.ceil(wait))
-        return
-      }
-      this.#waiting.shift()
-      if (next.chunk === undefined) this.#out.end()
-      else this.#out.write(next.chunk)
-    }
-  }
-
-  close() {
-    clearTimeout(this.#timer)
-    this.#waiting = []
-  }
-}
-
-/** One client that came through the proxy. */
-class Connection {
-  /** Whether the client asked for the messages of a channel. */
-  sawSubscribe = false
-  #sockets
-  #lanes
-  #requestEnd = ''
-
-  /**
-   * @param {number} index The first connection is number 0.
-   * @param {Socket} client
-   * @param {Socket} server
-   * @param {ProxyState} state
-   * @param {(direction: Direction, chunk: Buffer) => void} seen
-   * @param {Rewrite} rewrite
-   */
-  constructor(index, client, server, state, seen, rewrite) {
-    this.index = index
-    this.#sockets = [client, server]
-    const requests = new Lane(server, 'request', state)
-    const replies = new Lane(client, 'reply', state)
-    this.#lanes = [requests, replies]
-    let isFirst = true
-    client.on('data', (received) => {
-      const chunk = rewrite(received, isFirst)
-      isFirst = false
-      const text = this.#requestEnd + chunk.toString('latin1')
-      this.sawSubscribe ||= subscribes.test(text)
-      this.#requestEnd = text.slice(-memoryLength)
-      requests.push(chunk)
-      seen('request', chunk)
-    })
-    server.on('data', (chunk) => {
-      if (!state.dropping) replies.push(chunk)
-      seen('reply', chunk)
-    })
-    // That a side has gone is told to the other one behind what it had sent before: a request that was held back
-    // reaches the server although its client has given up, which is what a slow network does.
-    for (const event of ['end', 'error']) {
-      client.on(event, () => requests.push(undefined))
-      server.on(event, () => replies.push(undefined))
-    }
-  }
-
-  /** @param {() => void} listener Is called when both sides are closed. */
-  onceClosed(listener) {
-    let open = this.#sockets.length
-    for (const socket of this.#sockets) {
-      socket.once('close', () => {
-        open -= 1
-        if (open === 0) listener()
-      })
-    }
-  }
-
-  pump() {
-    for (const lane of this.#lanes) lane.pump()
-  }
-
-  destroy() {
-    for (const lane of this.#lanes) lane.close()
-    for (const socket of this.#sockets) socket.destroy()
-  }
-}
+/** @typedef {import('./proxy-connection.js').Direction} Direction */
+/** @typedef {import('./proxy-connection.js').ProxyState} ProxyState */
+/** @typedef {import('./proxy-connection.js').Rewrite} Rewrite */
 
 /**
  * What a filter of `cut` is told.
  * @typedef {{ readonly index: number, readonly sawSubscribe: boolean }} ConnectionInfo
  */
 
-/** A relay to one port of the loopback address. Use `startProxy`. */
+/**
+ * @typedef {object} ProxyOptions
+ * @property {string | undefined} [host] Where the server is; the loopback address unless given. The relay itself is there
+ *   always.
+ * @property {Rewrite | undefined} [rewrite] Changes what clients send.
+ */
+
+/** A relay to one port. Use `startProxy`. */
 export class TcpProxy {
   #server
   /** @type {Set<Connection>} */
   #connections = new Set()
   /** @type {ProxyState} */
-  #state = { refusing: false, held: { request: false, reply: false }, dropping: false, delayMs: 0 }
+  #state = {
+    refusing: false,
+    held: { request: false, reply: false },
+    dropped: { request: false, reply: false },
+    delayMs: 0,
+  }
   /** @type {Set<(direction: Direction, chunk: Buffer) => void>} */
   #listeners = new Set()
+  #recordings
   #count = 0
 
   /**
    * @param {number} targetPort
-   * @param {{ readonly rewrite?: Rewrite }} [options]
+   * @param {ProxyOptions} [options]
    */
-  constructor(targetPort, { rewrite = (chunk) => chunk } = {}) {
+  constructor(targetPort, { host = '127.0.0.1', rewrite = (chunk) => chunk } = {}) {
+    const target = { port: targetPort, host, noDelay: true }
+    this.#recordings = new Recordings(target)
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
       if (this.#state.refusing) {
         client.on('error', () => undefined)
         client.destroy()
         return
       }
-      const server = connect({ port: targetPort, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
+      const server = connect({ ...target, allowHalfOpen: true })
       const seen = (/** @type {Direction} */ direction, /** @type {Buffer} */ chunk) => {
         for (const listener of this.#listeners) listener(direction, chunk)
       }
-      const connection = new Connection(this.#count, client, server, this.#state, seen, rewrite)
+      const record = this.#recordings.begin()
+      const tasks = { seen, rewrite, record }
+      const connection = new Connection(this.#count, client, server, this.#state, tasks)
       this.#count += 1
       this.#connections.add(connection)
       connection.onceClosed(() => this.#connections.delete(connection))
@@ -191,6 +83,11 @@ export class TcpProxy {
   /** How many connections are open. */
   get connections() {
     return this.#connections.size
+  }
+
+  /** How many of them have a client that has not left. */
+  get clients() {
+    return [...this.#connections].filter(({ clientHasLeft }) => !clientHasLeft).length
   }
 
   /** How many connections there have ever been. A refused one does not count. */
@@ -229,9 +126,37 @@ export class TcpProxy {
     for (const connection of this.#connections) connection.pump()
   }
 
+  /**
+   * While on, requests are thrown away, and the connections stay. A network loses no part of a stream and then goes on:
+   * cut the connections before it is turned off, unless what comes afterwards makes sense without the part.
+   * @param {boolean} on
+   */
+  dropRequests(on) {
+    this.#state.dropped.request = on
+  }
+
   /** While on, replies are thrown away, so what came of a request stays unknown. @param {boolean} on */
   dropReplies(on) {
-    this.#state.dropping = on
+    this.#state.dropped.reply = on
+  }
+
+  /**
+   * While on, what the server gets over connections that begin from now on is kept, for `replay`. Turned off, all of it
+   * is forgotten.
+   * @param {boolean} on
+   */
+  record(on) {
+    this.#recordings.record(on)
+  }
+
+  /**
+   * Sends all that was kept once more, each connection's requests over a fresh one, and throws the replies away. That is
+   * what a middlebox or a driver does that takes a request for lost. Resolves when the server has been silent for a
+   * moment on all of them.
+   * @returns {Promise<number>} How many connections were played again. One that has sent too much was not kept.
+   */
+  replay() {
+    return this.#recordings.replay()
   }
 
   /** Makes everything that comes from now on arrive this much later, in each direction. @param {number} ms */
@@ -270,6 +195,7 @@ export class TcpProxy {
   /** Closes everything. It may be called twice. @returns {Promise<void>} */
   dispose() {
     this.cut()
+    this.#recordings.record(false)
     return new Promise((resolve) => {
       this.#server.close(() => resolve())
     })
@@ -277,9 +203,9 @@ export class TcpProxy {
 }
 
 /**
- * Starts a proxy in front of a server on the loopback address.
+ * Starts a proxy in front of a server.
  * @param {number} targetPort
- * @param {{ readonly rewrite?: Rewrite }} [options]
+ * @param {ProxyOptions} [options]
  */
 export async function startProxy(targetPort, options) {
   const proxy = new TcpProxy(targetPort, options)

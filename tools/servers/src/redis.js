@@ -18,6 +18,7 @@ import { fieldsOf, ReplyError, redisCommand } from './resp.js'
  *   restart keeps it. Without it, nothing is kept.
  * @property {boolean | undefined} [tls] Whether only TLS is spoken, with a certificate signed by itself.
  * @property {Auth | undefined} [auth] Who `command` and the URL log in as; unless given, the password of the server.
+ * @property {boolean | undefined} [clock] Whether it has a wall clock of its own, which `stepClock` sets.
  */
 
 /** A Redis server that was started here. */
@@ -68,6 +69,31 @@ export class RedisServer extends ServerProcess {
    */
   async info(section) {
     return fieldsOf(await this.command('INFO', section))
+  }
+}
+
+const fillerKeys = 4_096
+const fillerBytes = 1_024
+// One call makes or removes all of them. Fillers have no expiry, like the data of somebody else.
+const fill = `for i = 1, ${fillerKeys} do redis.call('SET', 'filler:' .. i, string.rep('x', ${fillerBytes})) end`
+const unfill = `for i = 1, ${fillerKeys} do redis.call('DEL', 'filler:' .. i) end`
+
+/**
+ * Puts a server under such a pressure that it drops keys at random, about half of all, whoever they belong to.
+ * @param {RedisServer} server
+ * @returns {Promise<() => Promise<void>>} Takes the pressure away again, and what made it.
+ */
+export async function squeezeRedis(server) {
+  await server.command('EVAL', fill, 0)
+  const { used_memory: used } = await server.info('memory')
+  await server.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-random')
+  // Keys are dropped at once, and at every write that follows.
+  const most = Number(used) - (fillerKeys * fillerBytes) / 2
+  await server.command('CONFIG', 'SET', 'maxmemory', Math.max(1, most))
+  return async () => {
+    await server.command('CONFIG', 'SET', 'maxmemory', 0)
+    await server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+    await server.command('EVAL', unfill, 0)
   }
 }
 
@@ -127,12 +153,13 @@ function authOf(args) {
  * @param {RedisOptions} [options]
  * @returns {Promise<RedisServer>}
  */
-export async function startRedis({ args = [], persist, tls = false, auth = authOf(args) } = {}) {
+export async function startRedis({ args = [], persist, tls = false, auth = authOf(args), clock } = {}) {
   requirePrograms(tls ? ['redis-server', 'openssl'] : ['redis-server'])
   const certificate = tls ? await makeCertificate() : undefined
   const plan = redisPlan(
     {
       name: 'redis',
+      clock,
       prepare: async ({ folder }) => certificate?.writeTo(folder),
       args: (place) => {
         if (certificate === undefined) return dataArgs(place, { args, persist })
@@ -162,7 +189,7 @@ export async function startRedis({ args = [], persist, tls = false, auth = authO
 /**
  * Starts masters that know nothing of each other.
  * @param {number} [count]
- * @param {Pick<RedisOptions, 'args' | 'persist'>} [options]
+ * @param {Pick<RedisOptions, 'args' | 'persist' | 'clock'>} [options]
  * @returns {Promise<RedisMasters>}
  */
 export async function startRedisMasters(count = 5, options = {}) {

@@ -31,7 +31,7 @@ export interface Snapshot {
   readonly events: readonly DemoEvent[]
 }
 
-type Paint = (style: 'bold' | 'dim' | 'green' | 'red' | 'yellow', text: string) => string
+export type Paint = (style: 'bold' | 'dim' | 'green' | 'red' | 'yellow', text: string) => string
 
 export function painter(colour: boolean): Paint {
   return (style, text) => (colour ? styleText(style, text) : text)

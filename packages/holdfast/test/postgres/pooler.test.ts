@@ -60,6 +60,24 @@ describe.skipIf(missing.length > 0)('behind PgBouncer', { timeout: TIMEOUT_MS },
     },
   )
 
+  test('with a pool of one connection, which has none to compare with, any pooler is refused', async () => {
+    const { url } = await pooler('transaction', { ignore_startup_parameters: 'options' })
+    for (const prepare of [false, true]) {
+      await expect(connect(`${url}?recipe=advisory&max=1&prepare=${prepare}`)).rejects.toMatchObject({
+        code: 'UNSUPPORTED',
+        message: expect.stringMatching(/pooler.*one connection.*recipe `rows`/),
+      })
+    }
+  })
+
+  test('without a pooler, a pool of one connection is enough', async () => {
+    const server = await startPostgres()
+    started.push(server)
+    const locks = await connect(`${server.url}?recipe=advisory&max=1`)
+    await locks.mutex('a').run(async () => {})
+    await locks.close()
+  })
+
   test('in transaction mode, the recipe rows is refused unless it polls', async () => {
     const bouncer = await pooler('transaction')
     const pool = poolOver(bouncer)

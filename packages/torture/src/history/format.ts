@@ -49,7 +49,8 @@ export type EventType = 'invoke' | 'ok' | 'fail' | 'info' | 'note'
 
 /**
  * Calls: `acquire`, `extend`, `release`, `assert` (is it still mine?), `evict` (an operator takes it from whoever holds),
- * `read` and `write` (of a register), `add` (to a set), `execute` (of something idempotent).
+ * `read` and `write` (of a register), `add` (to a set), `execute` (of something idempotent), `issue` (of the key that it
+ * is done under: where keys are issued at all, nothing may be done under one that was not).
  *
  * Notes: `queued` (the caller has its place in line), `lost` (the holder could see that it is over), `stall` (the event
  * loop of the writer stood still until now), `fault-begin` and `fault-end` (what was done to whom), `death` (the
@@ -65,6 +66,7 @@ export type EventName =
   | 'write'
   | 'add'
   | 'execute'
+  | 'issue'
   | 'queued'
   | 'lost'
   | 'stall'

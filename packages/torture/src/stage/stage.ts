@@ -59,6 +59,8 @@ export interface Stage {
   readonly ttlMs: number
   /** How long, at most, what a dead client held stays held. */
   readonly freedWithinMs: number
+  /** What workers have to have in their environment, where a fault is done to them and not to a server. */
+  readonly env?: Readonly<Record<string, string>>
   readonly faults: readonly StageFault[]
   /** Looks, past the relays, for what is left; only what this stage's workers can have made counts. */
   leftovers(): Promise<readonly Leftover[]>

@@ -4,7 +4,7 @@ import type { Owner } from '../../core/backend.js'
 import { InvalidInputError } from '../../core/errors.js'
 import type { ConnectionView } from '../sessions/connection-backend.js'
 import { hashOf } from '../sql/identifiers.js'
-import type { Row, SqlRunner, Statement } from '../sql/link.js'
+import type { Row, SqlRunner, SqlSession, Statement } from '../sql/link.js'
 import { RowReader } from '../sql/row-reader.js'
 import type { SessionRecipe } from '../sql/shared-session.js'
 import { strangeAnswer } from './errors.js'
@@ -78,6 +78,7 @@ export function advisoryRecipe(names: AdvisoryNames): SessionRecipe {
   return {
     name: 'postgres',
     idOf,
+    isDirect,
     prepare,
     introduce: async (session, owner) => void (await session.run(INTRODUCE, [applicationName(owner)])),
     async tryLock(session, resource) {
@@ -95,6 +96,14 @@ export function advisoryRecipe(names: AdvisoryNames): SessionRecipe {
 
 export async function idOf(session: SqlRunner): Promise<string> {
   return new RowReader((await session.run(ID)).rows[0], strangeAnswer).text('id')
+}
+
+/** The process that the server named when it was connected to; a pooler names none of the server's. */
+export async function isDirect(session: SqlSession): Promise<boolean> {
+  const { client } = session
+  const told: unknown =
+    typeof client === 'object' && client !== null ? Reflect.get(client, 'processID') : null
+  return typeof told !== 'number' || (await idOf(session)) === String(told)
 }
 
 export async function prepare(session: SqlRunner): Promise<void> {

@@ -34,6 +34,7 @@ export interface PgClient {
 export interface PgPool<Client extends PgClient = PgClient> {
   connect(): Promise<Client>
   on(event: 'error', listener: (error: Error) => void): unknown
-  removeListener(event: string, listener: () => void): unknown
+  on(event: 'connect', listener: (client: Client) => void): unknown
+  removeListener(event: string, listener: (client: Client) => void): unknown
   end(): Promise<void>
 }

@@ -17,6 +17,14 @@ const POSTGRES: ServerName = { backend: 'postgres', server: 'PostgreSQL', settin
 
 const ignore = (): void => {}
 
+/**
+ * A server may end a connection in the same breath in which it says that it is ready: then it breaks before the pool has
+ * given it to anybody who could listen, and would end the process. Who uses it hears of it all the same.
+ */
+const listenFromTheFirst = (client: PgClient): void => {
+  client.on('error', ignore)
+}
+
 export function pgLink<Client extends PgClient>(
   pool: PgPool<Client>,
   options: PgLinkOptions,
@@ -33,6 +41,7 @@ class PgLink<Client extends PgClient> implements SqlLink<Client> {
     this.#options = options
     // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
     pool.on('error', ignore)
+    pool.on('connect', listenFromTheFirst)
   }
 
   async run(statement: Statement, values: readonly unknown[] = []): Promise<SqlResult> {
@@ -70,6 +79,7 @@ class PgLink<Client extends PgClient> implements SqlLink<Client> {
   async close(): Promise<void> {
     await this.#options.end()
     this.#pool.removeListener('error', ignore)
+    this.#pool.removeListener('connect', listenFromTheFirst)
   }
 
   async #connect(): Promise<Client> {

@@ -69,7 +69,7 @@ async function openPool(address: SqlAddress, settings: string | null): Promise<P
     throw new UnsupportedError('PostgreSQL needs a driver. Run `npm install pg`.', { backend: 'postgres' })
   }
   const { Pool } = module.default
-  return new Pool({
+  const pool = new Pool({
     host,
     port,
     user,
@@ -84,6 +84,9 @@ async function openPool(address: SqlAddress, settings: string | null): Promise<P
     // An idle connection does not keep the process from ending.
     allowExitOnIdle: true,
   })
+  // Its end is told before its connections are closed, and one that breaks in between would end the process.
+  pool.on('error', () => {})
+  return pool
 }
 
 interface PgModule {

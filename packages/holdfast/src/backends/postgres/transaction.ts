@@ -15,6 +15,7 @@ import {
   end,
   fenceIn,
   idOf,
+  isDirect,
   prepare,
 } from './advisory.js'
 import { migrate, schemaFor } from './schema.js'
@@ -50,6 +51,7 @@ const ALIVE: Statement = {
 const shared = {
   name: 'postgres',
   idOf,
+  isDirect,
   async begin(session: SqlRunner, isolation: Isolation, owner: Owner): Promise<void> {
     await session.run(BEGIN[isolation])
     await session.run(LOCAL, [applicationName(owner)])

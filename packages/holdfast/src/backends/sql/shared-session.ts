@@ -17,6 +17,8 @@ export interface SessionRecipe {
   readonly name: string
   /** What the server calls the connection. */
   idOf(session: SqlRunner): Promise<string>
+  /** Whether what answers is what was connected to, where that can be told: before a pooler it is not. */
+  isDirect?(session: SqlSession): Promise<boolean>
   /** Sees to it that the server keeps the connection while it is used, and frees what it has soon after it vanishes. */
   prepare(session: SqlRunner): Promise<void>
   /** Tells the server whose connection it is, for those who look. */
@@ -96,15 +98,20 @@ export class SharedSession implements Keeping<SqlSession> {
 export async function refusePooler(
   link: SqlLink,
   session: SqlSession,
-  recipe: Pick<SessionRecipe, 'idOf' | 'name'>,
+  recipe: Pick<SessionRecipe, 'idOf' | 'isDirect' | 'name'>,
 ): Promise<void> {
   let other: SqlSession
   try {
     other = await link.session()
   } catch (error) {
-    // A pool of one connection has none to compare with, and is no pooler's.
-    if (error instanceof BackendUnavailableError) return
-    throw error
+    // A pool of one connection has none to compare with, so the mode of a pooler behind it does not show.
+    if (!(error instanceof BackendUnavailableError)) throw error
+    if ((await recipe.isDirect?.(session)) !== false) return
+    throw new UnsupportedError(
+      `There is a pooler before ${recipe.name}, and with one connection it cannot be seen whether session locks survive ` +
+        'it. Give the pool a second one, connect to the server itself, or use the recipe `rows`.',
+      { backend: recipe.name },
+    )
   }
   try {
     const before = await recipe.idOf(session)

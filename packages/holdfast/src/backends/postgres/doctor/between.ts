@@ -3,9 +3,9 @@
 import type { Finding } from '../../../core/doctor.js'
 import { UnsupportedError } from '../../../core/errors.js'
 import { finding, ok } from '../../shared/doctor/findings.js'
-import type { SqlLink, SqlSession, Statement } from '../../sql/link.js'
+import type { SqlLink, Statement } from '../../sql/link.js'
 import { refusePooler } from '../../sql/shared-session.js'
-import { idOf } from '../advisory.js'
+import { idOf, isDirect } from '../advisory.js'
 import type { PgClient } from '../client.js'
 import { Listener } from '../listen.js'
 import { refusalOf, type Usage } from './facts.js'
@@ -30,20 +30,13 @@ export async function poolerBefore(link: SqlLink<PgClient>): Promise<Pooler> {
   try {
     for (let tries = 0; tries < TRIES; tries += 1)
       await refusePooler(link, session, { idOf, name: 'postgres' })
-    return (await isAnswered(session)) ? 'none' : 'session'
+    return (await isDirect(session)) ? 'none' : 'session'
   } catch (error) {
     if (error instanceof UnsupportedError || refusalOf(error) === PROTOCOL_VIOLATION) return 'transaction'
     throw error
   } finally {
     session.destroy()
   }
-}
-
-/** Whether the process that answers is the one that said so when it was connected to: a pooler says something else. */
-async function isAnswered(session: SqlSession<PgClient>): Promise<boolean> {
-  const told: unknown = Reflect.get(session.client, 'processID')
-  if (typeof told !== 'number') return true
-  return Number((await session.run(PID)).rows[0]?.['pid']) === told
 }
 
 export function checkPooler(pooler: Pooler, usage: Usage): Finding[] {

@@ -1,0 +1,141 @@
+/**
+ * What a recipe does not promise. A violation that its page in `docs/backends` foretells for a fault of the run is told, and
+ * the run still passes; everything else fails it. A rule here repeats a sentence of those pages, and adds none.
+ */
+
+import type { Guarantees } from 'holdfast'
+import type { ViolationKind } from '../check/verdict.js'
+import type { FaultName, Stage } from './stage.js'
+
+/** What of the guarantees decides. */
+export type Promised = Pick<Guarantees, 'keptBy' | 'clock' | 'fencing' | 'fair'>
+
+/** Which recipe of which store. */
+export type Staged = Pick<Stage, 'store' | 'recipe'>
+
+interface Rule {
+  readonly kinds: readonly ViolationKind[]
+  /** One of these was done. */
+  readonly faults: readonly FaultName[]
+  /** And one of these as well, where it takes two. */
+  readonly together?: readonly FaultName[]
+  readonly holds: (promised: Promised, staged: Staged) => boolean
+  readonly why: string
+}
+
+/** Two who have it at once, and what comes of that. */
+const EXCLUSION: readonly ViolationKind[] = [
+  'overlap',
+  'too-many-permits',
+  'reader-beside-writer',
+  'reentrancy',
+  'not-linearizable',
+  'tripwire',
+  'lost-update',
+  'executed-twice',
+]
+/** A line that was forgotten has no order either. */
+const LINE: readonly ViolationKind[] = [...EXCLUSION, 'unfair']
+const FENCES: readonly ViolationKind[] = ['fence-order', 'fence-reused']
+/** What is seen only where the resource itself does not check the fence. */
+const UNGUARDED: readonly ViolationKind[] = ['tripwire', 'lost-update']
+
+const STANDSTILLS: readonly FaultName[] = ['pause', 'stall']
+/** What parts a client from its servers for a time, or ends its connections. */
+const SILENCES: readonly FaultName[] = [
+  'cut',
+  'drop-requests',
+  'drop-replies',
+  'late',
+  'duplicate',
+  'server-kill',
+  'server-pause',
+  'failover',
+  'partition',
+]
+
+/** Their fence is the server's time, and nothing remembers the last one. */
+const CLOCK_FENCES = new Set(['set-nx', 'advisory', 'advisory-xact', 'get-lock'])
+const REDIS_GROUPS = new Set(['redis-sentinel', 'redis-cluster'])
+
+const isRedis = (store: string): boolean => store === 'redis' || REDIS_GROUPS.has(store)
+
+const RULES: readonly Rule[] = [
+  {
+    kinds: LINE,
+    faults: ['clock'],
+    holds: ({ keptBy, clock }) => keptBy === 'lease' && clock === 'server-wall',
+    why: "The server's clock was set, and one that is set forward ends leases early.",
+  },
+  {
+    kinds: FENCES,
+    faults: ['clock'],
+    holds: ({ fencing }, { recipe }) => fencing === 'best-effort' && CLOCK_FENCES.has(recipe),
+    why: "Fences are the server's time, and its clock was set back.",
+  },
+  {
+    kinds: LINE,
+    faults: ['failover', 'server-kill', 'server-pause'],
+    holds: (_, { store }) => REDIS_GROUPS.has(store),
+    why: 'Replication is asynchronous, so a failover can forget a lock.',
+  },
+  {
+    kinds: LINE,
+    faults: ['evict'],
+    holds: (_, { store }) => isRedis(store) || store === 'memcached',
+    why: 'A server that is out of memory drops locks that are held.',
+  },
+  {
+    kinds: LINE,
+    faults: ['server-kill'],
+    holds: (_, { store }) => store === 'memcached',
+    why: 'memcached keeps nothing, so a restart frees every lock.',
+  },
+  {
+    kinds: EXCLUSION,
+    faults: ['server-pause'],
+    holds: (_, { store }) => store === 'etcd-cluster',
+    why: 'etcd before 3.4.31 and 3.5.13 can end leases that are alive when a leader was paused.',
+  },
+  {
+    kinds: UNGUARDED,
+    faults: STANDSTILLS,
+    holds: ({ keptBy }) => keptBy !== 'connection',
+    why: 'A holder stood still beyond its lease, and only a fence keeps off what it does when it wakes up.',
+  },
+  {
+    kinds: UNGUARDED,
+    faults: STANDSTILLS,
+    together: SILENCES,
+    holds: ({ keptBy }) => keptBy === 'connection',
+    why: 'A holder stood still while its connection ended, and only a fence keeps off what it does when it wakes up.',
+  },
+  {
+    kinds: ['unfair'],
+    faults: [...STANDSTILLS, ...SILENCES],
+    holds: ({ fair }) => fair,
+    why: 'Whoever waits and is not heard from for its lease is passed over.',
+  },
+]
+
+/**
+ * Why a recipe's declared guarantees admit a violation of this kind after these faults, in one sentence; null if they do
+ * not.
+ */
+export function admits(
+  promised: Promised,
+  staged: Staged,
+  faultsUsed: Iterable<FaultName>,
+  kind: ViolationKind,
+): string | null {
+  const used = new Set(faultsUsed)
+  const happened = (faults: readonly FaultName[]): boolean => faults.some((fault) => used.has(fault))
+  const found = RULES.find(
+    ({ kinds, faults, together, holds }) =>
+      kinds.includes(kind) &&
+      happened(faults) &&
+      (together === undefined || happened(together)) &&
+      holds(promised, staged),
+  )
+  return found?.why ?? null
+}

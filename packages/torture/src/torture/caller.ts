@@ -1,0 +1,63 @@
+import { HoldfastError } from 'holdfast'
+import type { Diary } from './diary.js'
+
+/** Counts of a whole process, for those who watch. */
+export class Tally {
+  acquired = 0
+  lost = 0
+  refused = 0
+  unknown = 0
+  /** What is held, to be told that the library takes the machine for one that has slept. */
+  readonly held = new Set<{ sleepNoticed(): void }>()
+  /** What each caller waits for, and since when. */
+  readonly waits = new Map<object, { readonly since: number; readonly name: string }>()
+}
+
+/**
+ * One caller: an async loop that does one call at a time on each resource. A call whose outcome nobody knows may have
+ * its effect at any time later, so the caller goes on under another name.
+ */
+export class Caller {
+  readonly diary: Diary
+  readonly tally: Tally
+  readonly #name: string
+  #renamed = 1
+
+  constructor(diary: Diary, tally: Tally, number: number) {
+    this.diary = diary
+    this.tally = tally
+    this.#name = `${diary.process}.${number}`
+  }
+
+  /** The name in the history. */
+  get p(): string {
+    return this.#renamed === 1 ? this.#name : `${this.#name}#${this.#renamed}`
+  }
+
+  rename(): void {
+    this.#renamed += 1
+  }
+}
+
+/** Errors that say for certain that the call had no effect. */
+const CERTAIN: readonly string[] = ['ACQUIRE_TIMEOUT', 'LOCK_LOST', 'NOT_HELD', 'CALLED_OFF']
+/** Errors that a run with faults is full of, after which nobody knows. */
+const UNKNOWN: readonly string[] = ['BACKEND_UNAVAILABLE', 'OUTCOME_UNKNOWN']
+
+export interface Judged {
+  readonly type: 'fail' | 'info'
+  readonly code: string
+  /** Neither a refusal nor trouble with the store: nobody should ever see it. */
+  readonly unexpected: boolean
+}
+
+/** The reason that calls are called off with. */
+export class CalledOff extends Error {
+  readonly code = 'CALLED_OFF'
+}
+
+export function judge(error: unknown): Judged {
+  const code = error instanceof HoldfastError || error instanceof CalledOff ? error.code : 'UNEXPECTED'
+  if (CERTAIN.includes(code)) return { type: 'fail', code, unexpected: false }
+  return { type: 'info', code, unexpected: !UNKNOWN.includes(code) }
+}

@@ -1,0 +1,64 @@
+/** What the run and its processes tell each other. */
+
+import type { Micros } from '../history/format.js'
+import type { NamePlan } from './names.js'
+
+/** A lock that is broken on purpose, to see that the run notices. */
+export type Breakage = 'no-lock'
+
+export interface WorkerSetup {
+  /** The name of the process in the history, such as `w3`, and `w3-2` when it was started anew after a kill. */
+  readonly process: string
+  readonly url: string
+  readonly ttlMs: number
+  readonly callers: number
+  readonly seed: number
+  /** Where the process writes its history and its complaints. */
+  readonly histories: string
+  /** Where the tripwires and the plain files are. */
+  readonly scene: string
+  /** Put before every name at the store, so that two runs on one store do not meet. */
+  readonly prefix: string
+  readonly names: readonly NamePlan[]
+  /** The socket of the fenced register; null where the store mints no fences. */
+  readonly register: string | null
+  /** When the run began. */
+  readonly startedAt: Micros
+  readonly broken: Breakage | null
+}
+
+export interface RegisterSetup {
+  readonly socket: string
+  /** Where it writes down what it accepted and refused. */
+  readonly log: string
+}
+
+export type ToWorker =
+  | { readonly kind: 'stall'; readonly ms: number }
+  /** Nothing new: whoever waits is served, and everybody takes every lock once more. */
+  | { readonly kind: 'finish' }
+
+export interface WorkerCounts {
+  readonly acquired: number
+  readonly lost: number
+  readonly refused: number
+  readonly unknown: number
+  /** Callers that wait, and since when the longest of them does. */
+  readonly waiting: number
+  readonly waitingSince: Micros | null
+  readonly waitingFor: string | null
+}
+
+export type FromWorker =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'counts'; readonly counts: WorkerCounts }
+  | { readonly kind: 'done'; readonly counts: WorkerCounts }
+
+/** What a process complains about: written to a file at once, since it may be its last word. */
+export interface Complaint {
+  readonly t: Micros
+  readonly p: string
+  readonly kind: 'unexpected-error' | 'refused-while-held'
+  readonly resource: string
+  readonly message: string
+}

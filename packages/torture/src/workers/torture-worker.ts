@@ -1,0 +1,130 @@
+/**
+ * One process of a torture run: several callers that contend for the same few locks as the callers of the other
+ * processes, and write down all they see.
+ *
+ *     torture-worker.js SETUP
+ */
+
+import { subscribe } from 'node:diagnostics_channel'
+import { setMaxListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { connect, EVENTS_CHANNEL, type HoldfastEvent, type Locks } from 'holdfast'
+import { SeededRandom } from 'holdfast/testing'
+import { PlainSet } from '../oracles/plain-set.js'
+import { RegisterClient } from '../oracles/register-client.js'
+import { Tripwire } from '../oracles/tripwire.js'
+import { Caller, judge, Tally } from '../torture/caller.js'
+import { Diary, describeError } from '../torture/diary.js'
+import type { FromWorker, ToWorker, WorkerCounts, WorkerSetup } from '../torture/protocol.js'
+import { watchForStalls } from '../torture/stall-watch.js'
+import { Workload } from '../torture/workload.js'
+import { argument, tell as tellParent } from './shared/parent.js'
+
+const COUNTS_MS = 250
+const RECONNECT_MS = 200
+
+const setup = JSON.parse(argument(0)) as WorkerSetup
+const diary = new Diary(setup.histories, setup.process)
+const tally = new Tally()
+const finish = new AbortController()
+// Every caller rests with an ear on it.
+setMaxListeners(0, finish.signal)
+
+process.on('message', (message: ToWorker) => {
+  if (message.kind === 'finish') finish.abort()
+  else blockFor(message.ms)
+})
+// Without the run there is nobody to work for, and nobody to end this process.
+process.on('disconnect', () => process.exit(0))
+// Ctrl-C reaches every process of a terminal; the run ends its workers itself.
+process.on('SIGINT', () => undefined)
+process.on('uncaughtException', (error) => {
+  diary.complain('unexpected-error', setup.process, '', `uncaught: ${describeError(error)}`)
+})
+process.on('unhandledRejection', (error) => {
+  diary.complain('unexpected-error', setup.process, '', `unhandled rejection: ${describeError(error)}`)
+})
+
+subscribe(EVENTS_CHANNEL, (event) => {
+  if ((event as HoldfastEvent).type === 'sleep-noticed') for (const hold of tally.held) hold.sleepNoticed()
+})
+
+/** Nothing else of this process runs in that time: no timer, no renewal, no answer. */
+function blockFor(ms: number): void {
+  const until = performance.now() + ms
+  while (performance.now() < until);
+}
+
+/** A process that is started anew may find its store in trouble, and tries again like any service would. */
+async function connected(): Promise<Locks | null> {
+  while (!finish.signal.aborted) {
+    try {
+      return await connect(setup.url, { ttlMs: setup.ttlMs, requestMs: 2_000, outageMs: 5_000 })
+    } catch (error) {
+      const { unexpected } = judge(error)
+      if (unexpected)
+        diary.complain('unexpected-error', setup.process, '', `connect: ${describeError(error)}`)
+      await sleep(RECONNECT_MS)
+    }
+  }
+  return null
+}
+
+function counts(): WorkerCounts {
+  const { acquired, lost, refused, unknown, waits } = tally
+  const longest = [...waits.values()].reduce<{ since: number; name: string } | null>(
+    (first, wait) => (first === null || wait.since < first.since ? wait : first),
+    null,
+  )
+  const waitingSince = longest?.since ?? null
+  return {
+    acquired,
+    lost,
+    refused,
+    unknown,
+    waiting: waits.size,
+    waitingSince,
+    waitingFor: longest?.name ?? null,
+  }
+}
+
+function tell(message: FromWorker): void {
+  if (process.connected) process.send?.(message)
+}
+
+function workloadsOf(locks: Locks): Workload[] {
+  const register = setup.register === null ? null : new RegisterClient(setup.register)
+  const { scene: folder, ttlMs, startedAt, names, prefix, broken } = setup
+  const scene = {
+    diary,
+    tripwire: new Tripwire(folder),
+    plainSet: new PlainSet(folder),
+    register,
+    ttlMs,
+    startedAt,
+  }
+  return Array.from({ length: setup.callers }, (_, index) => {
+    const caller = new Caller(diary, tally, index + 1)
+    const random = new SeededRandom(setup.seed + index * 7_919)
+    return new Workload({ locks, caller, random, scene, names, prefix, fenced: register !== null, broken })
+  })
+}
+
+const stopWatching = watchForStalls(diary)
+const telling = setInterval(() => tell({ kind: 'counts', counts: counts() }), COUNTS_MS)
+const locks = await connected()
+tell({ kind: 'ready' })
+if (locks !== null) {
+  const workloads = workloadsOf(locks)
+  await Promise.all(workloads.map((workload) => workload.run(finish.signal)))
+  await Promise.all(workloads.map((workload) => workload.lastRound()))
+  try {
+    await locks.close()
+  } catch (error) {
+    diary.complain('unexpected-error', setup.process, '', `close: ${describeError(error)}`)
+  }
+}
+clearInterval(telling)
+stopWatching()
+await tellParent({ kind: 'done', counts: counts() } satisfies FromWorker)
+process.exit(0)

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest'
+import type { ViolationKind } from '../../src/check/verdict.js'
+import { admits, type Promised, type Staged } from '../../src/stage/admitted.js'
+import { FAULTS, type FaultName } from '../../src/stage/stage.js'
+
+const LEASE: Promised = { keptBy: 'lease', clock: 'server-wall', fencing: 'best-effort', fair: true }
+const ROWS: Promised = { ...LEASE, fencing: 'strict' }
+const SESSION: Promised = { keptBy: 'session', clock: 'server-monotonic', fencing: 'strict', fair: true }
+const CONNECTION: Promised = { keptBy: 'connection', clock: 'none', fencing: 'best-effort', fair: false }
+const MONOTONIC: Promised = { keptBy: 'lease', clock: 'server-monotonic', fencing: 'strict', fair: true }
+
+const REDIS: Staged = { store: 'redis', recipe: 'line' }
+const SET_NX: Staged = { store: 'redis', recipe: 'set-nx' }
+const SENTINEL: Staged = { store: 'redis-sentinel', recipe: 'line' }
+const POSTGRES: Staged = { store: 'postgres', recipe: 'rows' }
+const ADVISORY: Staged = { store: 'postgres', recipe: 'advisory' }
+const ZOOKEEPER: Staged = { store: 'zookeeper-ensemble', recipe: 'sequential' }
+const ETCD: Staged = { store: 'etcd-cluster', recipe: 'lease' }
+const MEMCACHED: Staged = { store: 'memcached', recipe: 'record' }
+const SQLITE: Staged = { store: 'sqlite', recipe: 'line' }
+
+const ALL: readonly FaultName[] = FAULTS
+
+describe('what the guarantees admit', () => {
+  it.each<[Promised, Staged, readonly FaultName[], ViolationKind]>([
+    [LEASE, REDIS, ['clock'], 'overlap'],
+    [LEASE, REDIS, ['cut', 'evict'], 'too-many-permits'],
+    [LEASE, SET_NX, ['clock'], 'fence-order'],
+    [LEASE, SENTINEL, ['failover'], 'overlap'],
+    [LEASE, SENTINEL, ['server-pause'], 'overlap'],
+    [ROWS, POSTGRES, ['clock'], 'reader-beside-writer'],
+    [ROWS, POSTGRES, ['pause'], 'lost-update'],
+    [CONNECTION, ADVISORY, ['pause', 'cut'], 'tripwire'],
+    [SESSION, ETCD, ['server-pause'], 'overlap'],
+    [SESSION, ZOOKEEPER, ['stall'], 'tripwire'],
+    [MONOTONIC, MEMCACHED, ['server-kill'], 'overlap'],
+    [MONOTONIC, MEMCACHED, ['evict'], 'overlap'],
+    [LEASE, REDIS, ['drop-replies'], 'unfair'],
+  ])('%o %o %j: %s', (promised, staged, faults, kind) => {
+    expect(admits(promised, staged, faults, kind)).toMatch(/\.$/)
+  })
+
+  it.each<[Promised, Staged, readonly FaultName[], ViolationKind]>([
+    // Without the fault that its page names, nothing is admitted.
+    [LEASE, REDIS, [], 'overlap'],
+    [LEASE, REDIS, ['kill', 'pause', 'stall', 'cut', 'late', 'duplicate', 'server-kill'], 'overlap'],
+    [LEASE, REDIS, ['kill', 'cut', 'server-kill'], 'tripwire'],
+    // Fences of `line` go on growing whatever is forgotten, and strict ones always.
+    [LEASE, REDIS, ALL, 'fence-order'],
+    [LEASE, SENTINEL, ALL, 'fence-reused'],
+    [ROWS, POSTGRES, ALL, 'fence-order'],
+    // A connection does not end because a clock was set, nor because a client stands still.
+    [CONNECTION, ADVISORY, ALL, 'overlap'],
+    [CONNECTION, ADVISORY, ['pause', 'clock'], 'tripwire'],
+    // A majority decides.
+    [SESSION, ZOOKEEPER, ALL, 'overlap'],
+    [SESSION, ETCD, ['failover', 'partition', 'server-kill', 'cut'], 'overlap'],
+    [SESSION, { store: 'etcd', recipe: 'lease' }, ALL, 'overlap'],
+    [SESSION, { store: 'consul-cluster', recipe: 'session' }, ALL, 'overlap'],
+    // The monotonic clock is not set by anybody.
+    [MONOTONIC, SQLITE, ALL, 'overlap'],
+    [MONOTONIC, MEMCACHED, ['cut', 'late', 'server-pause', 'clock'], 'overlap'],
+    // Nobody may be kept waiting for ever, nor be told too late, nor leave anything behind.
+    [LEASE, SENTINEL, ALL, 'stuck-waiter'],
+    [LEASE, SENTINEL, ALL, 'abort-late'],
+    [LEASE, SENTINEL, ALL, 'leak'],
+    [LEASE, SENTINEL, ALL, 'stale-write-accepted'],
+    [LEASE, SENTINEL, ALL, 'malformed'],
+  ])('not %o %o %j: %s', (promised, staged, faults, kind) => {
+    expect(admits(promised, staged, faults, kind)).toBeNull()
+  })
+})

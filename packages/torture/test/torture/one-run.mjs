@@ -1,0 +1,26 @@
+// @ts-check
+// One torture run on sqlite in a process of its own, as the tests ask for it. Ctrl-C ends it in order.
+/** By a path that is made here: what is built is no source, and is not looked at by the checks of types. */
+const built = new URL('../../dist/index.js', import.meta.url).href
+const { definitionFor, runTorture } = await import(built)
+
+const { broken = null, faults = null, failures = null, ...options } = JSON.parse(process.argv[2] ?? '{}')
+const stopping = new AbortController()
+process.once('SIGINT', () => stopping.abort(new Error('interrupted')))
+const stage = definitionFor('sqlite')
+if (stage === undefined) throw new Error('There is no stage for sqlite.')
+
+/** @param {object} message */
+const tell = (message) => process.connected && process.send?.(message)
+
+try {
+  const outcome = await runTorture(
+    { stage, faults, failures, broken, history: null, report: null, prefix: 'test:', repeat: '', ...options },
+    stopping.signal,
+    (/** @type {object} */ progress) => tell({ progress }),
+  )
+  tell({ outcome })
+} catch (error) {
+  tell({ error: String(error) })
+}
+process.disconnect?.()
