@@ -4,7 +4,7 @@ import { sourceText } from './tools/source-text.mjs'
 
 const everything = ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts']
 /** What measures how late this machine is must not have to share it. */
-const alone = ['packages/torture/test/crowd.test.ts']
+const alone = ['packages/torture/test/crowd.test.ts', 'packages/torture/test/check/speed.test.ts']
 
 const librarySource = fileURLToPath(new URL('./packages/holdfast/src', import.meta.url))
 const tortureSource = fileURLToPath(new URL('./packages/torture/src', import.meta.url))

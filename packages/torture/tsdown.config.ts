@@ -11,6 +11,7 @@ export default defineConfig({
     'sim/run': 'src/sim/run.ts',
     'sim/worker': 'src/sim/worker.ts',
     'suite/main': 'src/suite/main.ts',
+    'suite/write-page': 'src/suite/write-page.ts',
     'workers/*': 'src/workers/*.ts',
   },
   format: 'esm',

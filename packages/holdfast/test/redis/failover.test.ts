@@ -5,6 +5,7 @@ import { type RedisSentinel, type RedisServer, startProxy, startRedisSentinel } 
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { NodeRedisClient } from '../../src/backends/redis/client.js'
+import { connect } from '../../src/index.js'
 import { type RedisDriverName, redisBackend } from '../../src/redis.js'
 import { watchForStrays } from '../support/strays.js'
 import { runToItsEnd } from './exiting-child.js'
@@ -213,6 +214,51 @@ test.each(DRIVERS)('a process that has closed its locks ends by itself, over %s'
     said: 'closed',
     code: 0,
   })
+})
+
+test.each(DRIVERS)(
+  'a master that knows no TLS is told nothing if TLS was asked for, over %s',
+  { timeout: TRIAL_MS },
+  async (driver) => {
+    const url = `${group.url.replace('redis+', 'rediss+')}?driver=${driver}`
+    expect(await rejection(connect(url))).toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
+  },
+)
+
+describe('a master that was paused while another one was chosen', { timeout: TRIAL_MS }, () => {
+  // The sentinels leave it alone for ten seconds. A machine that sleeps through them has seen nothing, and looks again.
+  test.each(DRIVERS)(
+    'is left before the sentinels make it a replica, over %s',
+    { retry: 2 },
+    async (driver) => {
+      const { locks } = await party(driver, '', 20_000)
+      const old = await group.master()
+      const resume = async (): Promise<void> => {
+        if (old.answering) return
+        await old.resume()
+      }
+      afterwards(resume)
+      const [name, ...names] = [freshName(), freshName(), freshName()]
+      await (await locks.mutex(name).acquire()).release()
+      await old.pause()
+      const master = await group.failedOver(old)
+      await resume()
+      const isStillMaster = async (): Promise<boolean> => (await old.info('replication'))['role'] === 'master'
+      expect(await isStillMaster()).toBe(true)
+      await until('it listens at the new one', async () => {
+        return String(await master.command('PUBSUB', 'CHANNELS', 'holdfast:push:*')).includes(
+          'holdfast:push:',
+        )
+      })
+      for (const each of names) {
+        const hold = await locks.mutex(each).acquire()
+        expect(await master.command('EXISTS', `holdfast:${each}`)).toBe(1)
+        await hold.release()
+      }
+      expect(await isStillMaster()).toBe(true)
+      await group.settled()
+    },
+  )
 })
 
 describe('without waitReplicas', { timeout: TRIAL_MS }, () => {

@@ -1,17 +1,8 @@
 import { type HistoryEvent, type Micros, processOf, type ResourceNote } from '../history/format.js'
+import { type Caller, openOf, takeOpen } from './caller.js'
 import { type Call, type Hold, type HoldEnd, type ResourceBook, saysNotHeld } from './calls.js'
 import { endHold, fenceOf, learnUntil } from './hold-facts.js'
 import type { Violation } from './verdict.js'
-
-interface Caller {
-  readonly name: string
-  /** Calls that have not come back, by what they do. */
-  readonly open: Map<string, Call>
-  /** What it holds, the latest last; `depth` counts acquisitions of a reentrant hold. */
-  readonly holding: { readonly hold: Hold; depth: number }[]
-  /** What was over before it was released; a release that comes after all is about one of these. */
-  readonly former: { readonly hold: Hold; depth: number }[]
-}
 
 interface Eviction {
   readonly asked: Micros
@@ -45,7 +36,7 @@ class Clerk {
   readonly #malformed: Violation[] = []
   readonly #noteOf: (resource: string) => ResourceNote
   /** When a process was last heard of, which is how long it certainly lived if nobody knows better. */
-  readonly #heardOf = new Map<string, Micros>()
+  readonly #heardOf = new Map<string, { at: Micros }>()
   readonly #killed = new Map<string, Micros>()
 
   constructor(noteOf: (resource: string) => ResourceNote) {
@@ -63,19 +54,23 @@ class Clerk {
       this.#bury(event)
       return
     }
-    this.#heardOf.set(processOf(event.p), event.t)
-    if (f === 'stall') return
+    if (f === 'stall') {
+      this.#heardOfProcess(event.p, event.t).at = event.t
+      return
+    }
     const book = this.#bookOf(event.k)
-    if (event.type === 'invoke') this.#begin(book, event)
-    else if (event.type === 'note') this.#note(book, event)
-    else this.#complete(book, event, event.type)
+    const caller = this.#callerOf(book, event)
+    caller.heard.at = event.t
+    if (event.type === 'invoke') this.#begin(book, caller, event)
+    else if (event.type === 'note') note(book, caller, event)
+    else this.#complete(book, caller, event, event.type)
   }
 
   close(end: Micros): Books {
     for (const book of this.#books.values()) {
       for (const caller of book.callers.values()) {
         endAll(caller, end + 1, 'open')
-        for (const call of caller.open.values()) call.ended = end + 1
+        for (const call of caller.open) call.ended = end + 1
       }
       for (const hold of book.holds) {
         if (hold.to >= hold.from) continue
@@ -106,9 +101,27 @@ class Clerk {
     return book
   }
 
-  #begin(book: OpenBook, event: HistoryEvent): void {
-    const caller = callerOf(book, event.p)
-    if (caller.open.has(event.f)) {
+  #callerOf(book: OpenBook, { p, t }: HistoryEvent): Caller {
+    let caller = book.callers.get(p)
+    if (caller === undefined) {
+      caller = { name: p, heard: this.#heardOfProcess(p, t), open: [], holding: [], former: [] }
+      book.callers.set(p, caller)
+    }
+    return caller
+  }
+
+  #heardOfProcess(caller: string, at: Micros): { at: Micros } {
+    const process = processOf(caller)
+    let heard = this.#heardOf.get(process)
+    if (heard === undefined) {
+      heard = { at }
+      this.#heardOf.set(process, heard)
+    }
+    return heard
+  }
+
+  #begin(book: OpenBook, caller: Caller, event: HistoryEvent): void {
+    if (takeOpen(caller, event.f) !== undefined) {
       this.#complain(event, `began ${event.f} again before the one before had come back`)
     }
     const call: Call = {
@@ -122,21 +135,19 @@ class Clerk {
       hold: -1,
     }
     book.calls.push(call)
-    caller.open.set(event.f, call)
+    caller.open.push(call)
     if (event.f === 'release') beginRelease(caller, call, event)
     else if (event.f === 'evict') {
       book.evictions.set(call, { asked: event.t, ended: Number.POSITIVE_INFINITY })
     }
   }
 
-  #complete(book: OpenBook, event: HistoryEvent, outcome: 'ok' | 'fail' | 'info'): void {
-    const caller = callerOf(book, event.p)
-    const call = caller.open.get(event.f)
+  #complete(book: OpenBook, caller: Caller, event: HistoryEvent, outcome: 'ok' | 'fail' | 'info'): void {
+    const call = takeOpen(caller, event.f)
     if (call === undefined) {
       this.#complain(event, `says how ${event.f} ended, which had not begun`)
       return
     }
-    caller.open.delete(event.f)
     call.ended = event.t
     call.outcome = outcome
     call.output = event.v
@@ -151,40 +162,24 @@ class Clerk {
     }
   }
 
-  #note(book: OpenBook, event: HistoryEvent): void {
-    if (event.f === 'queued') {
-      const call = callerOf(book, event.p).open.get('acquire')
-      if (call !== undefined) call.queued ??= event.t
-      return
-    }
-    if (event.f === 'tripped') book.tripped.push(event)
-    if (event.f !== 'lost') return
-    const caller = callerOf(book, event.p)
-    const held = caller.holding.at(-1)
-    if (held === undefined) return
-    learnUntil(held.hold, event.v)
-    book.losses.push({ p: event.p, at: event.t, until: held.hold.until })
-    endLast(caller, event.t, 'lost')
-  }
-
   /**
    * Nobody knows the very moment of a death. The process lived when the signal was about to be sent, and when it wrote
    * its last line; whatever it held, it held no longer than that for certain.
    */
   #bury(event: HistoryEvent): void {
     const process = processOf(event.p)
-    const heardOf = this.#heardOf.get(process) ?? event.t
+    const heardOf = this.#heardOf.get(process)?.at ?? event.t
     const lived = Math.min(event.t, Math.max(heardOf, this.#killed.get(process) ?? heardOf))
     this.#killed.delete(process)
     for (const book of this.#books.values()) {
       for (const caller of book.callers.values()) {
         if (processOf(caller.name) !== process) continue
         endAll(caller, lived, 'death')
-        for (const call of caller.open.values()) {
+        for (const call of caller.open) {
           call.ended = event.t
           call.outcome = 'info'
         }
-        caller.open.clear()
+        caller.open.length = 0
         caller.former.length = 0
       }
     }
@@ -200,13 +195,19 @@ class Clerk {
   }
 }
 
-function callerOf(book: OpenBook, name: string): Caller {
-  let caller = book.callers.get(name)
-  if (caller === undefined) {
-    caller = { name, open: new Map(), holding: [], former: [] }
-    book.callers.set(name, caller)
+function note(book: OpenBook, caller: Caller, event: HistoryEvent): void {
+  if (event.f === 'queued') {
+    const call = openOf(caller, 'acquire')
+    if (call !== undefined) call.queued ??= event.t
+    return
   }
-  return caller
+  if (event.f === 'tripped') book.tripped.push(event)
+  if (event.f !== 'lost') return
+  const held = caller.holding.at(-1)
+  if (held === undefined) return
+  learnUntil(held.hold, event.v)
+  book.losses.push({ p: event.p, at: event.t, until: held.hold.until })
+  endLast(caller, event.t, 'lost')
 }
 
 function grant(book: OpenBook, caller: Caller, call: Call, event: HistoryEvent): void {
@@ -286,7 +287,7 @@ function completeRelease(book: OpenBook, caller: Caller, call: Call): void {
 function endLast(caller: Caller, at: Micros, how: HoldEnd): void {
   const held = caller.holding.pop()
   if (held === undefined) return
-  const release = caller.open.get('release')
+  const release = openOf(caller, 'release')
   const releasing = release?.hold === held.hold.number && held.depth === 1
   if (releasing && release.asked < at) {
     endHold(held.hold, release.asked, 'released')

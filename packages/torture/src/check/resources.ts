@@ -37,7 +37,7 @@ export function trippedWires(book: ResourceBook): Violation[] {
     resource: book.name,
     at: t,
     message: `${p} met another where it must be alone${v?.target === undefined ? '' : `: ${v.target}`}.`,
-    involved: [{ p, from: t, to: t }],
+    involved: [p, v?.target].flatMap((who) => (who === undefined ? [] : [{ p: who, from: t, to: t }])),
   }))
 }
 

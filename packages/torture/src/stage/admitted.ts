@@ -80,6 +80,12 @@ const RULES: readonly Rule[] = [
     why: 'Replication is asynchronous, so a failover can forget a lock.',
   },
   {
+    kinds: ['fence-order'],
+    faults: ['failover', 'server-kill', 'server-pause'],
+    holds: ({ fencing }, { store }) => fencing === 'best-effort' && REDIS_GROUPS.has(store),
+    why: 'While two servers are masters, who waits at the one keeps a lower fence than others get at the other.',
+  },
+  {
     kinds: LINE,
     faults: ['evict'],
     holds: (_, { store }) => isRedis(store) || store === 'memcached',
@@ -109,6 +115,13 @@ const RULES: readonly Rule[] = [
     together: SILENCES,
     holds: ({ keptBy }) => keptBy === 'connection',
     why: 'A holder stood still while its connection ended, and only a fence keeps off what it does when it wakes up.',
+  },
+  {
+    kinds: EXCLUSION,
+    faults: STANDSTILLS,
+    together: SILENCES,
+    holds: ({ keptBy }) => keptBy === 'connection',
+    why: 'A connection ended while its process stood still: the server frees at once, and the process hears of it later.',
   },
   {
     kinds: ['unfair'],

@@ -68,6 +68,10 @@ function common(
   }
 }
 
+/**
+ * Records of semaphores count, too: everybody takes every lock once more after the last fault, and whoever leaves last
+ * removes the record. It would stay only if the session of a killed holder outlasted even that.
+ */
 async function leftIn([server]: readonly ConsulServer[]): Promise<readonly Leftover[]> {
   if (server === undefined) return []
   const keys = await listed(server, '/v1/kv/?keys=true&consistent')

@@ -105,6 +105,42 @@ describe('nobody is accused of', () => {
     expect(violationsOf(refused(new Sketch()))).toEqual(['refused-while-free'])
   })
 
+  test('a refusal while what others gave up may still be there', () => {
+    const gaveUp = (error: string, waitMs: number | null) =>
+      new Sketch(TIMED)
+        .at(10, 'w1.1', 'acquire', 'invoke', { waitMs })
+        .at(20, 'w1.1', 'acquire', 'fail', { error })
+    const refused = (sketch: Sketch, at: number) =>
+      violationsOf(
+        sketch
+          .at(at, 'w2.1', 'acquire', 'invoke', { waitMs: 0 })
+          .at(at + 5, 'w2.1', 'acquire', 'fail', { error: 'ACQUIRE_TIMEOUT' }),
+      )
+    // A request that was under way when its caller gave up may still get the lock, and gives it back afterwards.
+    expect(refused(gaveUp('ACQUIRE_TIMEOUT', 7), 30)).toEqual([])
+    expect(refused(gaveUp('CALLED_OFF', null), 30)).toEqual([])
+    // But not for longer than the store may keep it.
+    expect(refused(gaveUp('ACQUIRE_TIMEOUT', 7), 121)).toEqual(['refused-while-free'])
+    // Who asked once and was told that somebody else has it leaves nothing.
+    const tried = new Sketch(TIMED)
+      .hold('w3.1', 9, 12)
+      .at(10, 'w1.1', 'acquire', 'invoke', { waitMs: 0 })
+      .at(20, 'w1.1', 'acquire', 'fail', { error: 'ACQUIRE_TIMEOUT' })
+    expect(refused(tried, 30)).toEqual(['refused-while-free'])
+  })
+
+  test('a refusal of one who stood still while it was answered', () => {
+    const stalled = (process: string) =>
+      violationsOf(
+        new Sketch(TIMED)
+          .at(30, 'w2.1', 'acquire', 'invoke', { waitMs: 0 })
+          .at(85, process, 'stall', 'note', { forMicros: 50 }, '')
+          .at(90, 'w2.1', 'acquire', 'fail', { error: 'ACQUIRE_TIMEOUT' }),
+      )
+    expect(stalled('w2')).toEqual([])
+    expect(stalled('w3')).toEqual(['refused-while-free'])
+  })
+
   test('overtaking one who was in trouble', () => {
     const overtaken = (sketch: Sketch) =>
       sketch

@@ -12,6 +12,7 @@ const MONOTONIC: Promised = { keptBy: 'lease', clock: 'server-monotonic', fencin
 const REDIS: Staged = { store: 'redis', recipe: 'line' }
 const SET_NX: Staged = { store: 'redis', recipe: 'set-nx' }
 const SENTINEL: Staged = { store: 'redis-sentinel', recipe: 'line' }
+const CLUSTER: Staged = { store: 'redis-cluster', recipe: 'line' }
 const POSTGRES: Staged = { store: 'postgres', recipe: 'rows' }
 const ADVISORY: Staged = { store: 'postgres', recipe: 'advisory' }
 const ZOOKEEPER: Staged = { store: 'zookeeper-ensemble', recipe: 'sequential' }
@@ -28,9 +29,12 @@ describe('what the guarantees admit', () => {
     [LEASE, SET_NX, ['clock'], 'fence-order'],
     [LEASE, SENTINEL, ['failover'], 'overlap'],
     [LEASE, SENTINEL, ['server-pause'], 'overlap'],
+    [LEASE, SENTINEL, ['server-pause'], 'fence-order'],
+    [LEASE, CLUSTER, ['failover'], 'fence-order'],
     [ROWS, POSTGRES, ['clock'], 'reader-beside-writer'],
     [ROWS, POSTGRES, ['pause'], 'lost-update'],
     [CONNECTION, ADVISORY, ['pause', 'cut'], 'tripwire'],
+    [CONNECTION, ADVISORY, ['stall', 'cut'], 'overlap'],
     [SESSION, ETCD, ['server-pause'], 'overlap'],
     [SESSION, ZOOKEEPER, ['stall'], 'tripwire'],
     [MONOTONIC, MEMCACHED, ['server-kill'], 'overlap'],
@@ -45,12 +49,15 @@ describe('what the guarantees admit', () => {
     [LEASE, REDIS, [], 'overlap'],
     [LEASE, REDIS, ['kill', 'pause', 'stall', 'cut', 'late', 'duplicate', 'server-kill'], 'overlap'],
     [LEASE, REDIS, ['kill', 'cut', 'server-kill'], 'tripwire'],
-    // Fences of `line` go on growing whatever is forgotten, and strict ones always.
+    // Fences of `line` go on growing whatever is forgotten, where there is one master; and strict ones always.
     [LEASE, REDIS, ALL, 'fence-order'],
+    [LEASE, SENTINEL, ['kill', 'pause', 'stall', 'cut', 'late', 'partition', 'clock'], 'fence-order'],
+    [ROWS, SENTINEL, ALL, 'fence-order'],
     [LEASE, SENTINEL, ALL, 'fence-reused'],
     [ROWS, POSTGRES, ALL, 'fence-order'],
     // A connection does not end because a clock was set, nor because a client stands still.
-    [CONNECTION, ADVISORY, ALL, 'overlap'],
+    [CONNECTION, ADVISORY, ['pause', 'clock'], 'overlap'],
+    [CONNECTION, ADVISORY, ['cut', 'server-kill', 'late'], 'overlap'],
     [CONNECTION, ADVISORY, ['pause', 'clock'], 'tripwire'],
     // A majority decides.
     [SESSION, ZOOKEEPER, ALL, 'overlap'],

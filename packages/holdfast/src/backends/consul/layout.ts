@@ -33,6 +33,8 @@ export interface Layout {
   giveUp(held: Held): Promise<boolean>
   /** Gives up what a request that was never answered may have made. */
   giveUpUnknown(place: Place, session: ConsulSession): Promise<boolean>
+  /** Removes what the end of a session leaves behind, if nobody needs it. */
+  tidy?(place: Place): Promise<void>
   /** Those that are still there. The others certainly are not. */
   stillThere(held: readonly Held[]): Promise<ReadonlySet<Held>>
   /** Puts it into another session in one step; null: it is not there any more. */

@@ -89,14 +89,14 @@ export class Renewals {
       if (moved === null || entry.phase !== 'held') return
       entry.held = moved
       entry.session = to
-      this.#sessions.leave(kind, from)
+      void this.#sessions.leave(kind, from)
       to = null
     } catch {
       // The renewal that follows says what can be said; it does not promise more than the session keeps.
     } finally {
       if (to !== null) {
         if (isDoubtful) this.#sessions.doubt(kind, to)
-        this.#sessions.leave(kind, to)
+        void this.#sessions.leave(kind, to)
       }
     }
   }

@@ -112,6 +112,13 @@ export class SemaphoreLayout implements Layout {
     return pair?.session === session.id ? await this.giveUp(heldOf(place, session, pair)) : false
   }
 
+  /** The record goes with no session. Where nobody in it has a key any more, it is of no use. */
+  async tidy(place: Place): Promise<void> {
+    const { recordPair, record, alive } = stateOf(await this.#store.tree(place.folder), place)
+    if (recordPair === null || record === null || alive.size > 0) return
+    await this.#store.transact([{ verb: 'delete-cas', key: place.record, index: recordPair.modifyIndex }])
+  }
+
   /** Whoever is not in the record any more has no permit, though his key be there. */
   async stillThere(held: readonly Held[]): Promise<ReadonlySet<Held>> {
     const places = new Map(held.map(({ place }) => [place.folder, place]))

@@ -16,7 +16,7 @@ import type {
   Sink,
   Verdict,
 } from '../../core/backend.js'
-import { every, monotonicMs } from '../shared/clock.js'
+import { every, monotonicMs, within } from '../shared/clock.js'
 import type { Entry } from './entry.js'
 import { isUnanswered } from './errors.js'
 import type { Keys } from './keys.js'
@@ -38,6 +38,8 @@ export interface SessionSettings {
 
 /** How often claims are looked at that nobody renews any more, or that could not be given up. */
 const UPKEEP_MS = 250
+/** How long an orderly end may take. What is left then goes with its session. */
+const CLOSE_MS = 10_000
 
 const REFUSED: Extract<Verdict, { kind: 'refused' }> = { kind: 'refused', retryAfterMs: null, holder: null }
 
@@ -54,6 +56,7 @@ export class ConsulSessionBackend implements Backend {
   readonly #entries = new Map<string, Entry>()
   /** The claims that have, or are about to have, a mutex: Consul lets a session lock again what it has locked. */
   readonly #mutexes = new Map<string, Entry>()
+  readonly #tidying = new Set<Promise<unknown>>()
   #sink: Sink | null = null
   #stopUpkeep: (() => void) | null = null
 
@@ -233,7 +236,11 @@ export class ConsulSessionBackend implements Backend {
     const entry = this.#entries.get(id)
     if (entry === undefined) return 'gone'
     entry.isAbandoned = true
-    if (entry.phase === 'taking' || entry.phase === 'leaving') await entry.done
+    // First the session begins, then the lock is taken: what is under way is seen to its end, or it would come too late.
+    while (entry.phase === 'taking' || entry.phase === 'leaving') {
+      await entry.done
+      if (this.#entries.get(id) !== entry) break
+    }
     this.#watches.leave(id, resource)
     if (this.#entries.get(id) !== entry) return 'gone'
     return (await this.#giveUp(entry)) ? 'released' : 'gone'
@@ -281,10 +288,11 @@ export class ConsulSessionBackend implements Backend {
     this.#stopUpkeep = null
     this.#sink = null
     this.#watches.close()
-    // What is still locked is given up first: a session that ends with a lock in it delays whoever is next.
-    const left = [...this.#entries.values()].filter(({ phase }) => phase === 'held')
-    await Promise.allSettled(left.map((entry) => this.#giveUp(entry)))
+    // What is locked, or about to be, is given up first: a session that ends with a lock in it delays whoever is next.
+    const givingUp = Promise.allSettled([...this.#entries.values()].map(({ claim }) => this.release(claim)))
+    await within(CLOSE_MS, givingUp, () => null).catch(() => {})
     await this.#sessions.close()
+    await Promise.all(this.#tidying)
     this.#entries.clear()
     this.#mutexes.clear()
     this.#settings.close()
@@ -306,7 +314,17 @@ export class ConsulSessionBackend implements Backend {
   #leave(entry: Entry): void {
     if (this.#entries.get(entry.claim.id) !== entry) return
     this.#forget(entry)
-    this.#sessions.leave(entry.kind, entry.session)
+    const leaving = this.#sessions.leave(entry.kind, entry.session)
+    if (entry.session.isEnded) this.#tidy(entry, leaving)
+  }
+
+  /** Somebody who is gone for good would do without it, so what goes wrong is of no account. */
+  #tidy({ kind, place }: Entry, ending: Promise<void>): void {
+    const tidying = ending
+      .then(() => this.#layouts[kind].tidy?.(place))
+      .catch(() => {})
+      .finally(() => this.#tidying.delete(tidying))
+    this.#tidying.add(tidying)
   }
 
   #forget(entry: Entry): void {

@@ -94,15 +94,18 @@ export class OwnSessions {
     return session
   }
 
-  /** `isDoubtful`: a request of the claim was never answered, and may be carried out late. */
-  leave(session: ConsulSession, isDoubtful: boolean): void {
+  /**
+   * `isDoubtful`: a request of the claim was never answered, and may be carried out late. Settles when the session is over,
+   * if it is to be.
+   */
+  async leave(session: ConsulSession, isDoubtful: boolean): Promise<void> {
     if (session.isEnded || !this.#all.has(session)) return
     if (!isDoubtful && this.#idle.length < IDLE_MAX) {
       this.#idle.push(session)
       return
     }
     this.#all.delete(session)
-    void session.end()
+    await session.end()
   }
 
   forget(session: ConsulSession): void {

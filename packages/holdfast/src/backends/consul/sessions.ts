@@ -33,9 +33,10 @@ export class Sessions {
     return await (kind === 'shared' ? this.#shared.enter(seconds) : this.#own.enter(seconds))
   }
 
-  leave(kind: SessionKind, session: ConsulSession): void {
+  /** Settles when the session is over, if it was the claim's own and ends with it. */
+  async leave(kind: SessionKind, session: ConsulSession): Promise<void> {
     if (kind === 'shared') this.#shared.leave(session)
-    else this.#own.leave(session, this.#doubtful.has(session))
+    else await this.#own.leave(session, this.#doubtful.has(session))
   }
 
   /** A request in it was never answered and may be carried out late: it takes no more claims, and ends with the last one. */

@@ -144,7 +144,10 @@ export class ConnectionBackend<Session extends LockSession = LockSession> implem
       if (!isOwn && entry.phase !== 'leaving' && !entry.isAbandoned) {
         return { kind: 'refused', retryAfterMs: null, holder: entry.claim }
       }
-      await entry.done
+      // What could not be given up is there again, and nothing that is waited for would change that: it is given up anew,
+      // and if the server does not answer that either, the caller hears of it.
+      if (entry.phase === 'held') await this.#leave(entry)
+      else await entry.done
     }
   }
 

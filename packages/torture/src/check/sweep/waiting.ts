@@ -154,6 +154,7 @@ export function refusedWhileFree(book: ResourceBook, promises: Promises, around:
   const violations: Violation[] = []
   for (const call of refused) {
     if (around.faults.touches(call.asked, call.ended) || inTheWay.of(call)) continue
+    if (stoodStill(call, around)) continue
     violations.push({
       kind: 'refused-while-free',
       resource: book.name,
@@ -163,6 +164,20 @@ export function refusedWhileFree(book: ResourceBook, promises: Promises, around:
     })
   }
   return violations
+}
+
+/** What came for it meanwhile may have come too late to be used, so that it was turned away and gave back what it had. */
+function stoodStill({ p, asked, ended }: Call, around: Surroundings): boolean {
+  return around.standstillsOf(processOf(p)).touches(asked, ended)
+}
+
+/**
+ * Whether something of it may be there after it came back. Who gives up waiting does not wait for that to be undone: its
+ * place in line, or the lock itself that a request under way still gets, is given back afterwards.
+ */
+function mayLinger(call: Call, around: Surroundings): boolean {
+  if (call.outcome !== 'fail') return call.outcome !== 'ok'
+  return call.input?.waitMs !== 0 || !REFUSALS.has(call.output?.error) || stoodStill(call, around)
 }
 
 class InTheWay {
@@ -175,8 +190,7 @@ class InTheWay {
     for (const call of book.calls) {
       if (call.f === 'evict') this.#starts.push({ from: call.asked, to: call.ended + kept, call })
       if (call.f !== 'acquire') continue
-      const unknown = call.outcome === 'info' || call.outcome === 'open'
-      this.#starts.push({ from: call.asked, to: call.ended + (unknown ? kept : 0), call })
+      this.#starts.push({ from: call.asked, to: call.ended + (mayLinger(call, around) ? kept : 0), call })
     }
     for (const hold of book.holds) {
       // While a fault is on, a release may be reported that the store has not heard of yet.

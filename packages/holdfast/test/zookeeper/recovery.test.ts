@@ -1,0 +1,149 @@
+/** What a client can do again once the servers answer again. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startProxy, startZookeeper, type ZookeeperServer } from 'holdfast-servers'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { Connections } from '../../src/backends/zookeeper/connections.js'
+import { openZookeeper } from '../../src/backends/zookeeper/open.js'
+import { ZooKeeper } from '../../src/backends/zookeeper/wire/zookeeper.js'
+import type { Claim } from '../../src/core/backend.js'
+import { BackendUnavailableError, OutcomeUnknownError } from '../../src/core/errors.js'
+import { clientOf, freshBase, isMissing, TIMEOUT_MS } from './support.js'
+
+const PATIENCE = { waitMs: TIMEOUT_MS, leaseMs: 10_000 }
+/** More often than this, nobody has to look at one claim. */
+const LOOKS_MAX = 10_000
+
+let server: ZookeeperServer
+let direct: ZooKeeper
+beforeAll(async () => {
+  if (isMissing) return
+  server = await startZookeeper()
+  direct = await clientOf(server.port)
+}, TIMEOUT_MS)
+afterAll(async () => {
+  await direct?.close()
+  await server?.dispose()
+})
+
+async function eventually(what: string, isSo: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 600; tries += 1) {
+    if (await isSo()) return
+    await sleep(50)
+  }
+  throw new Error(`It did not come about that ${what}.`)
+}
+
+/** One that throws when it is looked at without end: such a loop would keep a test from ever failing. */
+function claimOf(id: string): Claim {
+  let looks = 0
+  return {
+    get id() {
+      looks += 1
+      if (looks > LOOKS_MAX) throw new Error(`The claim ${id} is looked at again and again.`)
+      return id
+    },
+    resource: 'orders',
+    shape: { kind: 'mutex', limit: 1 },
+    weight: 1,
+    ttlMs: 10_000,
+    owner: { host: 'h', pid: 1, client: 'c' },
+    note: null,
+  }
+}
+
+describe.skipIf(isMissing)('a lock that came too late, and could not be given up', () => {
+  it(
+    'is given up when the name is wanted again',
+    async () => {
+      const base = freshBase()
+      const proxy = await startProxy(server.port)
+      onTestFinished(() => proxy.dispose())
+      const url = `zookeeper://127.0.0.1:${proxy.port}${base}?recipe=ephemeral&sessionMs=30000`
+      const backend = await openZookeeper(url)
+      onTestFinished(() => backend.close())
+      await backend.open({ granted() {}, wanted() {}, hint() {}, lost() {} })
+      const [first, late, next] = [claimOf('first'), claimOf('late'), claimOf('next')]
+      // The folder is there afterwards, so that the next thing to come late is the lock.
+      expect(await backend.attempt(first, PATIENCE)).toMatchObject({ kind: 'granted' })
+      expect(await backend.release(first)).toBe('released')
+
+      proxy.holdReplies(true)
+      const attempt = backend.attempt(late, PATIENCE)
+      const failing = expect(attempt).rejects.toThrow(OutcomeUnknownError)
+      await eventually('the node is there', async () => (await direct.exists(`${base}/orders/lock`)) !== null)
+      const released = backend.release(late)
+      proxy.dropRequests(true)
+      const givingUp = proxy.waitForBytes('request', '/orders/lock')
+      proxy.holdReplies(false)
+      await givingUp
+      proxy.cut()
+      proxy.dropRequests(false)
+      await failing
+      await released
+
+      await eventually('the name can be had again', async () => {
+        try {
+          return (await backend.attempt(next, PATIENCE)).kind === 'granted'
+        } catch (error) {
+          const isPassing = error instanceof BackendUnavailableError || error instanceof OutcomeUnknownError
+          if (!isPassing) throw error
+          return false
+        }
+      })
+      expect(await backend.release(next)).toBe('released')
+    },
+    TIMEOUT_MS,
+  )
+})
+
+describe.skipIf(isMissing)('a session that was begun to look', () => {
+  it(
+    'tells whoever gets it later of its end',
+    async () => {
+      const hosts = [{ host: '127.0.0.1', port: server.port }]
+      const connections = new Connections({ hosts, sessionMs: 4_000 })
+      onTestFinished(() => connections.close())
+      const ended: string[] = []
+      await connections.open()
+      await endSession((await connections.start(() => ended.push('first'))).client)
+      expect(ended).toEqual(['first'])
+
+      const looking = await connections.looking()
+      const { client } = await connections.start(() => ended.push('second'))
+      expect(client).toBe(looking)
+      await endSession(client)
+      expect(ended).toEqual(['first', 'second'])
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'is begun where all others were ended',
+    async () => {
+      const hosts = [{ host: '127.0.0.1', port: server.port }]
+      const connections = new Connections({ hosts, sessionMs: 4_000 })
+      onTestFinished(() => connections.close())
+      await connections.open()
+      const session = await connections.start(() => {})
+      await session.end()
+      const looking = await connections.looking()
+      expect(await looking.exists('/')).not.toBeNull()
+    },
+    TIMEOUT_MS,
+  )
+
+  /** Whoever has the key of a session can go on with it, and so can end it, unless its owner takes it back first. */
+  async function endSession(client: ZooKeeper): Promise<void> {
+    const hosts = [{ host: '127.0.0.1', port: server.port }]
+    while (client.state !== 'expired') {
+      try {
+        const thief = await ZooKeeper.connect({ hosts, sessionMs: 4_000, session: client.sessionKey })
+        await thief.close()
+      } catch {
+        // It is over already.
+      }
+      await sleep(2)
+    }
+  }
+})

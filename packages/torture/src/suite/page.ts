@@ -1,0 +1,136 @@
+/** docs/guarantees.md, written from what the suite found. */
+
+import type { Guarantees } from 'holdfast'
+import { FAULTS, type FaultName } from '../stage/stage.js'
+import type { TortureOutcome } from '../torture/outcome.js'
+import type { SuiteResult } from './runs.js'
+
+/** When and with what the results were made, in words. */
+export interface PageFacts {
+  readonly version: string
+  readonly results: readonly SuiteResult[]
+}
+
+const HEAD = `# What holds, under which fault
+
+This page is written from the results of the torture runs, by \`node packages/torture/dist/suite/write-page.js RESULTS.json\`,
+and says nothing that was not found by one of them. What is done in a run, and what its oracles look for, is in
+[torture.md](torture.md); what the checkers prove, and what they cannot, in [checking.md](checking.md).
+
+A run that finds nothing proves nothing about what it did not meet: each is some twenty seconds of one machine. What
+speaks for the runs is that the same checkers find every recipe of the [lab](lab.md), every planted fault of our own
+recipes, and a lock that is none. What a store does not promise is in its declared guarantees, and on its page under
+"What breaks it".
+
+- **safety**: \`consensus\` (a majority of servers decides), \`single-node\` (one server, or one file, decides), \`best-effort\`.
+- **fencing**: \`strict\` (whatever happens, a later hold has a higher number), \`best-effort\`, \`none\`.
+- **kept by**: what ends a hold whose process is gone: its lease, its session, its connection.
+- **clock**: which clock judges leases. \`server-wall\` can be set by people and by NTP, and then leases end early or late.
+`
+
+const FAULTS_HEAD = `## Faults
+
+How often each fault was done to each recipe in these runs. Everything that was found stands below the table; a recipe
+that is not named there lost no exclusion, no order of fences, no update and no waiter, told every holder in time, and left
+nothing behind, under any of its faults. Empty: the fault does not apply, or cannot be done here (see below).
+`
+
+const NOT_DONE = `## What is not covered
+
+- Sentinel and Cluster clients learn the addresses of their servers from the servers, so no relay stands between; there the
+  network faults are not done, only those of servers.
+- \`duplicate\` sends what a client sent once more over a connection of its own. On ZooKeeper, etcd and Consul that would make
+  claims that belong to a living session, which nothing in a real network does.
+- \`clock\` sets the wall clock of Redis, PostgreSQL, MySQL, MariaDB, and of the processes that use an SQLite file. ZooKeeper, etcd,
+  Consul and memcached judge by monotonic clocks, which nobody sets.
+- \`partition\` is done to etcd and ZooKeeper; for Consul the leader is killed instead.
+- Failover of a database to its replica is not staged.
+- Order among waiters is judged by the simulator, and here as far as fences show it.
+`
+
+export function guaranteesPage({ version, results }: PageFacts): string {
+  const ran = results.flatMap((result) => (result.kind === 'ran' ? [result.outcome] : []))
+  const used = FAULTS.filter((fault) => ran.some((outcome) => countOf(outcome, fault) > 0))
+  return [
+    HEAD,
+    `These results are of version ${version}; ${ran.length} recipes, ${sum(ran, acquiredIn)} acquisitions, ` +
+      `${sum(ran, lostIn)} losses that holders were told of, ${sum(ran, faultsIn)} faults.\n`,
+    '## What is declared\n',
+    table(
+      ['store', 'recipe', 'safety', 'fencing', 'kept by', 'clock', 'fair'],
+      ran.map(({ store, recipe, guarantees }) => [store, recipe, ...declared(guarantees)]),
+    ),
+    FAULTS_HEAD,
+    table(
+      ['store', 'recipe', ...used],
+      ran.map((outcome) => [outcome.store, outcome.recipe, ...used.map((fault) => cell(outcome, fault))]),
+    ),
+    '## What did not hold\n',
+    ...brokenPromises(ran),
+    '## The runs\n',
+    table(
+      ['store', 'recipe', 'acquired', 'lost', 'writes refused by the fence', 'command'],
+      ran.map((outcome) => [
+        outcome.store,
+        outcome.recipe,
+        String(acquiredIn(outcome)),
+        String(lostIn(outcome)),
+        outcome.guarantees.fencing === 'none' ? 'no fences' : String(outcome.register.refused),
+        `\`${outcome.repeat}\``,
+      ]),
+    ),
+    NOT_DONE.trimEnd(),
+    '',
+  ].join('\n')
+}
+
+function declared({ safety, fencing, keptBy, clock, fair }: Guarantees): string[] {
+  return [safety, fencing, keptBy, clock, fair ? 'yes' : 'no']
+}
+
+/** The recipes with violations, each with its kinds, how many, and why the guarantees admit them. */
+function brokenPromises(ran: readonly TortureOutcome[]): string[] {
+  const lines = ran.flatMap((outcome) => {
+    const groups = new Map<string, number>()
+    for (const { kind, admitted } of outcome.verdict.violations) {
+      const key = JSON.stringify([kind, admitted ?? null])
+      groups.set(key, (groups.get(key) ?? 0) + 1)
+    }
+    return [...groups].map(([key, count]) => {
+      const [kind, why] = JSON.parse(key) as [string, string | null]
+      const reason = why ?? '**Not admitted by what is declared.**'
+      return `- **${outcome.store}, ${outcome.recipe}**: \`${kind}\`, ${count} times. ${reason}`
+    })
+  })
+  return lines.length === 0 ? ['Nothing, in these runs.\n'] : [...lines, '']
+}
+
+function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
+  return [line(headings), line(headings.map(() => '---')), ...rows.map(line), ''].join('\n')
+}
+
+function cell(outcome: TortureOutcome, fault: FaultName): string {
+  const count = countOf(outcome, fault)
+  return count === 0 ? '' : String(count)
+}
+
+function countOf({ faults }: TortureOutcome, fault: FaultName): number {
+  return faults.find(({ name }) => name === fault)?.count ?? 0
+}
+
+function sum(ran: readonly TortureOutcome[], of: (outcome: TortureOutcome) => number): number {
+  return ran.reduce((total, outcome) => total + of(outcome), 0)
+}
+
+function acquiredIn({ names }: TortureOutcome): number {
+  return names.reduce((total, { acquired }) => total + acquired, 0)
+}
+
+function lostIn({ names }: TortureOutcome): number {
+  return names.reduce((total, { lost }) => total + lost, 0)
+}
+
+function faultsIn({ faults }: TortureOutcome): number {
+  return faults.reduce((total, { count }) => total + count, 0)
+}

@@ -1,0 +1,61 @@
+import type { Guarantees } from 'holdfast'
+import { expect, test } from 'vitest'
+import type { Violation } from '../../src/check/verdict.js'
+import type { HistoryEvent } from '../../src/history/format.js'
+import type { Stage } from '../../src/stage/stage.js'
+import { admissionsOf } from '../../src/torture/admissions.js'
+
+const SECOND = 1_000_000
+
+/** As much of a stage as decides what is admitted. */
+function stageWith(keptBy: Guarantees['keptBy']): Stage {
+  const guarantees = { keptBy, clock: 'none', fencing: 'best-effort', fair: false } as Guarantees
+  return { store: 'postgres', recipe: 'advisory', guarantees, freedWithinMs: 1_000 } as Stage
+}
+
+function fault(name: string, target: string, from: number, to: number): HistoryEvent[] {
+  const v = { fault: name, target }
+  const note = { p: 'nemesis', type: 'note', k: '', v } as const
+  return [
+    { ...note, t: from * SECOND, f: 'fault-begin' },
+    { ...note, t: to * SECOND, f: 'fault-end' },
+  ]
+}
+
+function overlap(at: number, ...callers: string[]): Violation {
+  const involved = callers.map((p) => ({ p, from: at * SECOND, to: (at + 1) * SECOND }))
+  return { kind: 'overlap', resource: 'a', at: at * SECOND, message: '', involved }
+}
+
+const EVENTS = [...fault('pause', 'w1', 10, 14), ...fault('cut', 'relay:0', 11, 12)]
+
+test('a connection that ended while its process stood still admits two holders', () => {
+  const admit = admissionsOf(stageWith('connection'), EVENTS)
+  expect(admit(overlap(12, 'w1.2', 'w2.1')).admitted).toMatch(/stood still/)
+})
+
+test('not those of processes that ran, nor of a time at which nothing stood still', () => {
+  const admit = admissionsOf(stageWith('connection'), EVENTS)
+  expect(admit(overlap(12, 'w3.1', 'w2.1')).admitted).toBeUndefined()
+  expect(admit(overlap(14.5, 'w1.2', 'w2.1')).admitted).toBeUndefined()
+})
+
+test('nor where a lease keeps the hold, which ends by the clock', () => {
+  const admit = admissionsOf(stageWith('lease'), EVENTS)
+  expect(admit(overlap(12, 'w1.2', 'w2.1')).admitted).toBeUndefined()
+})
+
+test('a fault admits nothing before it began, and nothing long after it', () => {
+  const admit = admissionsOf(
+    {
+      ...stageWith('lease'),
+      store: 'redis',
+      recipe: 'line',
+      guarantees: { ...stageWith('lease').guarantees, clock: 'server-wall' },
+    },
+    fault('clock', 'redis:0', 10, 11),
+  )
+  expect(admit(overlap(11, 'w1.1', 'w2.1')).admitted).toMatch(/clock/)
+  expect(admit(overlap(8, 'w1.1', 'w2.1')).admitted).toBeUndefined()
+  expect(admit(overlap(20, 'w1.1', 'w2.1')).admitted).toBeUndefined()
+})
