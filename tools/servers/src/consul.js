@@ -142,11 +142,11 @@ function isNode({ status, text }, folder) {
 }
 
 /**
- * Only a server that has a leader makes a session.
- * @param {(method: string, path: string) => Promise<import('./consul-wire.js').ConsulAnswer>} ask
+ * Only a server that has a leader makes a session. One whose answer never came, or that could not be ended, ends by itself.
+ * @param {(method: string, path: string, body?: string) => Promise<import('./consul-wire.js').ConsulAnswer>} ask
  */
 async function makesSessions(ask) {
-  const { status, text } = await ask('PUT', '/v1/session/create')
+  const { status, text } = await ask('PUT', '/v1/session/create', JSON.stringify({ TTL: '10s' }))
   if (status !== 200) return false
   await ask('PUT', `/v1/session/destroy/${JSON.parse(text).ID}`)
   return true
@@ -177,8 +177,11 @@ async function startAgent({ args = [], token, tls = false, ...rest }, peers) {
         await writeFile(join(place.folder, 'consul.json'), JSON.stringify(config))
       },
       ready: async ({ port, folder }) => {
-        const ask = (/** @type {string} */ method, /** @type {string} */ path) =>
-          consulRequest(port, method, path, { token, ca: certificate?.text, timeoutMs: 2_000 })
+        const ask = (
+          /** @type {string} */ method,
+          /** @type {string} */ path,
+          /** @type {string | undefined} */ body = undefined,
+        ) => consulRequest(port, method, path, { body, token, ca: certificate?.text, timeoutMs: 2_000 })
         if (!isNode(await ask('GET', '/v1/agent/self'), folder)) return false
         // One of several has no leader before the others are there.
         return peers !== undefined || makesSessions(ask)
@@ -236,7 +239,7 @@ export async function startConsulCluster({ servers: count = 3, ...options } = {}
     await until('every server of the cluster can write', async () => {
       const answering = servers.filter((server) => server.answering)
       const asked = answering.map((server) =>
-        makesSessions((method, path) => server.request(method, path, { timeoutMs: 3_000 })),
+        makesSessions((method, path, body) => server.request(method, path, { body, timeoutMs: 3_000 })),
       )
       return (await Promise.all(asked)).every(Boolean)
     })

@@ -37,7 +37,11 @@ function cellsOf(result: SuiteResult): string[] {
 }
 
 function verdictOf(result: SuiteResult): string {
-  if (result.kind === 'ran') return result.outcome.verdict.valid ? 'ok' : 'FAILED'
+  if (result.kind === 'ran') {
+    const verdict = result.outcome.verdict.valid ? 'ok' : 'FAILED'
+    if (result.before === undefined) return verdict
+    return `${verdict}, seen again alone after ${result.before.join(', ') || 'it could not be run'}`
+  }
   return result.kind === 'broke'
     ? 'BROKE'
     : `not run${result.required ? ', but required' : ''}: ${result.reason}`

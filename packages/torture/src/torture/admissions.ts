@@ -17,10 +17,14 @@ const STANDSTILLS: ReadonlySet<FaultName> = new Set(['pause', 'stall'])
 /** How long after its end a fault may still show, beyond the time after which the store has freed everything. */
 const AFTERMATH_MICROS = 2_000_000
 
+/** So long may the end of a connection take to be heard of by a process that runs, on a machine that is busy. */
+const MOMENT_MICROS = 50_000
+
 /**
  * A fault admits what comes of it, and not what happens long after it or before it. Where a lease or a session keeps a
  * hold, a pause and a stall of a worker admit nothing: what the oracles of a run see does not count from a holder whose
- * time was over. Where a connection does, they admit what concerns the process that stood still, at that very time.
+ * time was over. Where a connection does, they admit what concerns the process that stood still, at that very time; and a
+ * moment is admitted in any case, since a server frees what a connection held before anybody can be told.
  */
 export function admissionsOf(
   stage: Stage,
@@ -38,23 +42,33 @@ export function admissionsOf(
     const about = [
       ...spans.filter((span) => span.from <= violation.at && span.to + aftermath >= from),
       ...standstills.filter(
-        ({ target, ...span }) => processes.has(target) && span.from <= violation.at && span.to >= from,
+        ({ target, ...span }) =>
+          // Whose update is lost is known, and not who wiped it out.
+          (processes.has(target) || violation.kind === 'lost-update') &&
+          span.from <= violation.at &&
+          span.to >= from,
       ),
     ]
-    const why = admits(
-      stage.guarantees,
-      stage,
-      about.map(({ name }) => name),
-      violation.kind,
-    )
+    const names = about.map(({ name }) => name)
+    if (stage.guarantees.keptBy === 'connection' && lengthOf(violation) <= MOMENT_MICROS) names.push('stall')
+    const why = admits(stage.guarantees, stage, names, violation.kind)
     return why === null ? violation : { ...violation, admitted: why }
   }
+}
+
+/** For how long all who are involved were so at the same time. */
+function lengthOf({ involved = [] }: Violation): Micros {
+  return Math.min(...involved.map(({ to }) => to)) - Math.max(...involved.map(({ from }) => from))
 }
 
 function spansOf(events: readonly HistoryEvent[]): FaultSpan[] {
   const spans: FaultSpan[] = []
   const open = new Map<string, Omit<FaultSpan, 'to'>>()
-  for (const { f, t, v } of events) {
+  for (const { f, t, v, p } of events) {
+    // A machine with too much to do lets processes stand still, too.
+    if (f === 'stall') {
+      spans.push({ name: 'stall', target: processOf(p), from: t - (v?.forMicros ?? 0), to: t })
+    }
     if (f !== 'fault-begin' && f !== 'fault-end') continue
     const name = FAULTS.find((each) => each === v?.fault)
     if (name === undefined) continue

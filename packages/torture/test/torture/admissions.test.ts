@@ -40,6 +40,31 @@ test('not those of processes that ran, nor of a time at which nothing stood stil
   expect(admit(overlap(14.5, 'w1.2', 'w2.1')).admitted).toBeUndefined()
 })
 
+test('a moment is admitted where a connection was cut, and also a stall that nobody caused', () => {
+  const cut = fault('cut', 'relay:0', 11, 12)
+  const brief: Violation = {
+    ...overlap(12, 'w1.2'),
+    involved: [
+      { p: 'w1.2', from: 9 * SECOND, to: 12.04 * SECOND },
+      { p: 'w2.1', from: 12 * SECOND, to: 13 * SECOND },
+    ],
+  }
+  expect(admissionsOf(stageWith('connection'), cut)(brief).admitted).toMatch(/stood still/)
+  expect(admissionsOf(stageWith('connection'), [])(brief).admitted).toBeUndefined()
+  expect(admissionsOf(stageWith('lease'), cut)(brief).admitted).toBeUndefined()
+  const stall: HistoryEvent = {
+    t: 13 * SECOND,
+    p: 'w1',
+    f: 'stall',
+    type: 'note',
+    k: '',
+    v: { forMicros: 2 * SECOND },
+  }
+  expect(
+    admissionsOf(stageWith('connection'), [...cut, stall])(overlap(12, 'w1.2', 'w2.1')).admitted,
+  ).toMatch(/stood/)
+})
+
 test('nor where a lease keeps the hold, which ends by the clock', () => {
   const admit = admissionsOf(stageWith('lease'), EVENTS)
   expect(admit(overlap(12, 'w1.2', 'w2.1')).admitted).toBeUndefined()

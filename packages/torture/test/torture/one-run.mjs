@@ -10,17 +10,25 @@ process.once('SIGINT', () => stopping.abort(new Error('interrupted')))
 const stage = definitionFor('sqlite')
 if (stage === undefined) throw new Error('There is no stage for sqlite.')
 
-/** @param {object} message */
-const tell = (message) => process.connected && process.send?.(message)
+/**
+ * What has not left yet would be lost with the process.
+ * @param {object} message
+ * @returns {Promise<void>}
+ */
+const tell = (message) =>
+  new Promise((resolve) => {
+    if (process.connected) process.send?.(message, () => resolve())
+    else resolve()
+  })
 
 try {
   const outcome = await runTorture(
     { stage, faults, failures, broken, history: null, report: null, prefix: 'test:', repeat: '', ...options },
     stopping.signal,
-    (/** @type {object} */ progress) => tell({ progress }),
+    (/** @type {object} */ progress) => void tell({ progress }),
   )
-  tell({ outcome })
+  await tell({ outcome })
 } catch (error) {
-  tell({ error: String(error) })
+  await tell({ error: String(error) })
 }
 process.disconnect?.()

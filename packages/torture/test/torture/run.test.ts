@@ -26,6 +26,8 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
 })
 
+const LAST_WORD_MS = 10_000
+
 /** A run in a process of its own, with a temporary folder of its own, so that all that it leaves can be counted. */
 function start(options: object): ChildProcess {
   const child = fork(SCRIPT, [JSON.stringify(options)], {
@@ -44,7 +46,10 @@ async function outcomeOf(options: object): Promise<TortureOutcome> {
       if (message.outcome !== undefined) resolve(message.outcome)
       if (message.error !== undefined) reject(new Error(message.error))
     })
-    child.once('exit', (code) => reject(new Error(`The run ended (${code}) without an outcome.`)))
+    // The last word of a process can be read after its end.
+    child.once('exit', (code) => {
+      setTimeout(() => reject(new Error(`The run ended (${code}) without an outcome.`)), LAST_WORD_MS)
+    })
   })
 }
 
