@@ -177,11 +177,9 @@ async function startAgent({ args = [], token, tls = false, ...rest }, peers) {
         await writeFile(join(place.folder, 'consul.json'), JSON.stringify(config))
       },
       ready: async ({ port, folder }) => {
-        const ask = (
-          /** @type {string} */ method,
-          /** @type {string} */ path,
-          /** @type {string | undefined} */ body = undefined,
-        ) => consulRequest(port, method, path, { body, token, ca: certificate?.text, timeoutMs: 2_000 })
+        /** @type {(method: string, path: string, body?: string) => Promise<import('./consul-wire.js').ConsulAnswer>} */
+        const ask = (method, path, body) =>
+          consulRequest(port, method, path, { body, token, ca: certificate?.text, timeoutMs: 2_000 })
         if (!isNode(await ask('GET', '/v1/agent/self'), folder)) return false
         // One of several has no leader before the others are there.
         return peers !== undefined || makesSessions(ask)
