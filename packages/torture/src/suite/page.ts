@@ -99,7 +99,7 @@ function brokenPromises(ran: readonly TortureOutcome[]): string[] {
     return [...groups].map(([key, count]) => {
       const [kind, why] = JSON.parse(key) as [string, string | null]
       const reason = why ?? '**Not admitted by what is declared.**'
-      return `- **${outcome.store}, ${outcome.recipe}**: \`${kind}\`, ${count} times. ${reason}`
+      return `- **${outcome.store}, ${outcome.recipe}**: \`${kind}\`, ${count === 1 ? 'once' : `${count} times`}. ${reason}`
     })
   })
   return lines.length === 0 ? ['Nothing, in these runs.\n'] : [...lines, '']

@@ -151,6 +151,6 @@ function violationOf(
 ): Violation {
   const violation = { resource, at: t, message, involved: [{ p, from: t, to: t }] }
   if (kind === 'unexpected-error') return { ...violation, kind }
-  const overtaken = admitted({ ...violation, kind: 'overlap' })
-  return overtaken.admitted === undefined ? admitted({ ...violation, kind: 'fence-order' }) : overtaken
+  const tooLow = admitted({ ...violation, kind: 'fence-order' })
+  return tooLow.admitted === undefined ? admitted({ ...violation, kind: 'overlap' }) : tooLow
 }

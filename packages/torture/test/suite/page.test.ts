@@ -73,6 +73,6 @@ test('the page says which faults were done, what did not hold, and how to see it
 
 test('a violation that nothing admits is not hidden', () => {
   expect(guaranteesPage({ version: '1', results: [ran('line', [OVERLAP])] })).toContain(
-    '- **redis, line**: `overlap`, 1 times. **Not admitted by what is declared.**',
+    '- **redis, line**: `overlap`, once. **Not admitted by what is declared.**',
   )
 })
