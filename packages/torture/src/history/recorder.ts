@@ -14,12 +14,25 @@ export function nowMicros(): Micros {
   return Number(process.hrtime.bigint() / 1_000n)
 }
 
-/** `performance.now()` runs on the same clock from another beginning. */
-const PERFORMANCE_BEGAN_AT = nowMicros() - performance.now() * 1_000
+/**
+ * What to add to a moment of `performance.now()`, in microseconds. Both clocks tick alike and differ by when they began.
+ * The smallest of several differences is taken, so that a moment comes out too early rather than too late: a hold that
+ * seems to end early can only hide an overlap, and never make one up.
+ */
+function measureOffset(): number {
+  let offset = Number.POSITIVE_INFINITY
+  for (let round = 0; round < 20; round += 1) {
+    const shared = Number(process.hrtime.bigint()) / 1_000
+    offset = Math.min(offset, shared - performance.now() * 1_000)
+  }
+  return offset
+}
+
+const offset = measureOffset()
 
 /** A moment of `performance.now()`, such as the deadline of a hold, on the clock of histories. */
 export function microsAt(performanceMs: number): Micros {
-  return Math.round(PERFORMANCE_BEGAN_AT + performanceMs * 1_000)
+  return Math.floor(performanceMs * 1_000 + offset)
 }
 
 /** What a header says besides its format. */

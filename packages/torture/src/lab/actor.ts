@@ -1,8 +1,8 @@
 /** The side of the child process: opens the recipe of a case and does what the schedule says, call by call. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { EventName, EventType, EventValue, Micros } from '../history/format.js'
-import { nowMicros, Recorder } from '../history/recorder.js'
+import type { EventName, EventType, EventValue } from '../history/format.js'
+import { microsAt, Recorder } from '../history/recorder.js'
 import type { Acted } from './case.js'
 import type { LabEvent, LabHold, LabLock, LabWorld, PointAction } from './lock.js'
 import type { ActorSetup, Command, Reply } from './protocol.js'
@@ -275,11 +275,6 @@ function valueOf(hold: LabHold): EventValue {
     ...(hold.fence === undefined ? {} : { fence: String(hold.fence) }),
     ...(hold.deadline === undefined ? {} : { until: microsAt(hold.deadline()) }),
   }
-}
-
-/** A moment on the scale of `performance.now()`, on the clock that all actors share. */
-function microsAt(deadlineMs: number): Micros {
-  return nowMicros() + Math.round((deadlineMs - performance.now()) * 1_000)
 }
 
 /** What a lock protects is a resource of its own in the history. */

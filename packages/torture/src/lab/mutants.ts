@@ -2,6 +2,7 @@
 
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { visible } from '../report/visible.js'
 import { Hunt, type Hunted } from './mutants/hunt.js'
 import { RECIPE_MUTANTS } from './mutants/list/index.js'
 
@@ -92,7 +93,7 @@ function showAll(results: readonly Hunted[], tookMs: number): void {
   for (const row of rows) {
     console.log(
       row
-        .map((cell, column) => printable(cell).padEnd(widths[column] ?? 0))
+        .map((cell, column) => visible(cell).padEnd(widths[column] ?? 0))
         .join('  ')
         .trimEnd(),
     )
@@ -104,9 +105,4 @@ function showAll(results: readonly Hunted[], tookMs: number): void {
     `\n${caught} of ${ran.length} mutants were caught, in ${(tookMs / 1_000).toFixed(0)} s` +
       `${missing === 0 ? '' : `; ${missing} were not run`}.`,
   )
-}
-
-/** Reasons come from servers and drivers, so nothing of them may steer a terminal. */
-function printable(text: string): string {
-  return text.replaceAll(/[^\x20-\x7e]/g, '?')
 }

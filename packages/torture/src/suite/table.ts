@@ -1,4 +1,5 @@
 import type { Violation } from '../check/verdict.js'
+import { visible } from '../report/visible.js'
 import { isGood, type SuiteResult } from './runs.js'
 
 const HEADINGS = ['STORE', 'RECIPE', 'ACQUIRED', 'LOST', 'FAULTS', 'VIOLATIONS', 'ADMITTED', 'VERDICT']
@@ -51,7 +52,7 @@ function verdictOf(result: SuiteResult): string {
 export function failureLines(result: SuiteResult): string[] {
   const title = `${result.store} (${result.recipe}): ${verdictOf(result)}`
   if (result.kind === 'not run') return [title]
-  if (result.kind === 'broke') return [title, `  ${printable(result.reason)}`, `  repeat: ${result.repeat}`]
+  if (result.kind === 'broke') return [title, `  ${visible(result.reason)}`, `  repeat: ${result.repeat}`]
   const { verdict, report, history, repeat } = result.outcome
   const bad = verdict.violations.filter(({ admitted }) => admitted === undefined)
   const kinds = [...new Set(bad.map(({ kind }) => kind))]
@@ -66,13 +67,5 @@ export function failureLines(result: SuiteResult): string[] {
 
 function firstOf(violations: readonly Violation[]): string {
   const [first] = violations
-  return `  ${first?.kind} (${violations.length}): ${printable(`${first?.resource}: ${first?.message}`)}`
-}
-
-/** Errors of servers and drivers come from outside, so nothing of them reaches a terminal that could move its cursor. */
-function printable(text: string): string {
-  return text.replace(
-    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
-    (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`,
-  )
+  return `  ${first?.kind} (${violations.length}): ${visible(`${first?.resource}: ${first?.message}`)}`
 }

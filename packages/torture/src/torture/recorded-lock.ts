@@ -1,9 +1,8 @@
 import type { AcquireOptions, Hold, Lockable, LockLostError, ReleaseOutcome } from 'holdfast'
 import type { EventValue } from '../history/format.js'
-import { nowMicros } from '../history/recorder.js'
+import { microsAt, nowMicros } from '../history/recorder.js'
 import { type Caller, judge } from './caller.js'
 import { describeError } from './diary.js'
-import { toMicros } from './monotonic.js'
 
 /** How a lock is asked for, as the history says it. */
 export interface Wanted {
@@ -142,7 +141,7 @@ export class RecordedHold implements Hold {
 
   /** The deadline on the clock of the history. */
   get until(): number {
-    return toMicros(this.#inner.deadline)
+    return microsAt(this.#inner.deadline)
   }
 
   /** The library is about to shorten its leases, because the machine seems to have slept. */

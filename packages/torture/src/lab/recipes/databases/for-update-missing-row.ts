@@ -24,13 +24,7 @@ export class ForUpdateOnPostgres implements LabLock {
       if (codeOf(error) === '55P03') return null
       throw error
     }
-    return {
-      release: async () => {
-        await tx.query('COMMIT')
-        tx.release()
-        return 'released'
-      },
-    }
+    return heldUntilCommit(tx)
   }
 
   async close(): Promise<void> {
@@ -58,17 +52,27 @@ export class ForUpdateOnMysql implements LabLock {
       if (codeOf(error) === 'ER_LOCK_WAIT_TIMEOUT') return null
       throw error
     }
-    return {
-      release: async () => {
-        await tx.query('COMMIT')
-        tx.release()
-        return 'released'
-      },
-    }
+    return heldUntilCommit(tx)
   }
 
   async close(): Promise<void> {
     await this.#pool.end()
+  }
+}
+
+/** What both drivers call a connection that a transaction is open on. */
+interface Transaction {
+  query(text: string): Promise<unknown>
+  release(): void
+}
+
+function heldUntilCommit(tx: Transaction): LabHold {
+  return {
+    release: async () => {
+      await tx.query('COMMIT')
+      tx.release()
+      return 'released'
+    },
   }
 }
 
