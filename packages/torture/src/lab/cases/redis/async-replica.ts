@@ -22,7 +22,7 @@ export const asyncReplica: LabCase = {
     'replica confirms.',
   open: {
     broken: (world) => new OwnedKey(world),
-    ours: ours({ query: 'waitReplicas=1&waitReplicasMs=300', client: { outageMs: 1_000 } }),
+    ours: ours({ query: 'waitReplicas=1&waitReplicasMs=300', client: { outageMs: 3_000 } }),
   },
   setUp: async (scene) => {
     scene.ttlMs = 20_000
@@ -35,17 +35,21 @@ export const asyncReplica: LabCase = {
     // It stays with the replica when that is promoted, so that the new master has one too.
     await replicaOf(scene, replica.port)
     const a = await scene.actor('A', { url: master.url })
-    await a.acquire()
+    // A new replica gets no writes before its first word to the master, which it sends once a second.
+    await a.acquire({ waitMs: 10_000 })
     await a.release()
+    await hasAllOf(scene, replica, master)
     scene.faultBegins('partition', 'the master from its replica')
     relay.hold(true)
-    // Ours is refused with an error, after a second in which nothing was confirmed.
-    await scene.tries(a.acquire({ waitMs: 2_000 }))
+    // Ours is refused with an error, after some seconds in which nothing was confirmed.
+    await scene.tries(a.acquire({ waitMs: 6_000 }))
     scene.faultBegins('server-kill', 'the master')
     await master.kill()
     relay.refuse(true)
     relay.cut()
     await replica.command('REPLICAOF', 'NO', 'ONE')
+    // A promoted server sends its replicas away, and they come back with the next beat of their own clock.
+    await isFollowed(scene, replica)
     scene.say('The replica is promoted.')
     const b = await scene.actor('B', { url: replica.url })
     await b.acquire({ waitMs: 10_000 })
@@ -58,4 +62,18 @@ async function replicaOf(scene: Scene, port: number): Promise<RedisServer> {
   const replica = scene.own(await startRedis({ args: ['--replicaof', `127.0.0.1 ${port}`] }))
   await scene.until(async () => (await replica.info('replication'))['master_link_status'] === 'up')
   return replica
+}
+
+/** The replica must not miss the first release: it would keep B out for as long as A's lease. */
+async function hasAllOf(scene: Scene, replica: RedisServer, master: RedisServer): Promise<void> {
+  await scene.until(async () => {
+    const { master_repl_offset: written } = await master.info('replication')
+    const { slave_repl_offset: seen } = await replica.info('replication')
+    return written === seen
+  })
+}
+
+/** A server counts only those replicas that are in step with it, and it hears of that later than they do. */
+async function isFollowed(scene: Scene, server: RedisServer): Promise<void> {
+  await scene.until(async () => (await server.info('replication'))['slave0']?.includes('state=online') ?? false)
 }
