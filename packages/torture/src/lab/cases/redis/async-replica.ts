@@ -75,5 +75,7 @@ async function hasAllOf(scene: Scene, replica: RedisServer, master: RedisServer)
 
 /** A server counts only those replicas that are in step with it, and it hears of that later than they do. */
 async function isFollowed(scene: Scene, server: RedisServer): Promise<void> {
-  await scene.until(async () => (await server.info('replication'))['slave0']?.includes('state=online') ?? false)
+  await scene.until(
+    async () => (await server.info('replication'))['slave0']?.includes('state=online') ?? false,
+  )
 }
