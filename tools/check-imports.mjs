@@ -22,7 +22,12 @@ const mayImport = {
   tables: (target) => ['core', 'backends/postgres', 'backends/mysql', 'backends/sqlite'].includes(target),
   optimistic: (target) => ['core', 'tables', 'backends/shared'].includes(target),
   fencing: (target) => target === 'core' || target === 'tables',
-  testing: (target) => ['core', 'client', 'primitives', 'fencing', 'backends/memory'].includes(target),
+  idempotency: (target) => target === 'core' || target === 'client',
+  dedupe: (target) => ['core', 'tables', 'idempotency'].includes(target),
+  http: (target) => target === 'core' || target === 'idempotency',
+  browser: () => false,
+  testing: (target) =>
+    ['core', 'client', 'primitives', 'fencing', 'idempotency', 'backends/memory'].includes(target),
   entry: () => true,
 }
 

@@ -74,6 +74,12 @@ function exitCodeOf(code: ErrorCode): number {
     case 'CONDITION_FAILED':
     case 'ROW_MISSING':
     case 'CLOSED':
+    case 'KEY_REUSED':
+    case 'IN_PROGRESS':
+    case 'ABANDONED':
+    case 'REPLAYED_FAILURE':
+    case 'RESULT_NOT_KEPT':
+    case 'TOKEN_REFUSED':
       return EXIT.internal
   }
 }

@@ -4,6 +4,14 @@
  */
 
 import type { HolderNote, Shape } from './backend.js'
+import type {
+  AbandonedError,
+  InProgressError,
+  KeyReusedError,
+  ReplayedFailureError,
+  ResultNotKeptError,
+  TokenRefusedError,
+} from './record-errors.js'
 
 export type ErrorCode =
   | 'ACQUIRE_TIMEOUT'
@@ -22,6 +30,12 @@ export type ErrorCode =
   | 'UNSUPPORTED'
   | 'INVALID_INPUT'
   | 'CLOSED'
+  | 'KEY_REUSED'
+  | 'IN_PROGRESS'
+  | 'ABANDONED'
+  | 'REPLAYED_FAILURE'
+  | 'RESULT_NOT_KEPT'
+  | 'TOKEN_REFUSED'
 
 export type LockLostReason =
   /** It could not be renewed in time: the store did not answer, or this process stood still. */
@@ -198,6 +212,12 @@ export class ClosedError extends HoldfastError {
 }
 
 export type AnyHoldfastError =
+  | KeyReusedError
+  | InProgressError
+  | AbandonedError
+  | ReplayedFailureError
+  | ResultNotKeptError
+  | TokenRefusedError
   | AcquireTimeoutError
   | LockLostError
   | NotHeldError
