@@ -1,1 +1,2 @@
 export { type ConsulOptions, type ConsulRecipeOptions, consulBackend } from './backends/consul/backend.js'
+export { consulRecords } from './backends/consul/records.js'

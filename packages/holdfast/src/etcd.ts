@@ -2,3 +2,4 @@ export { type EtcdLineOptions, type EtcdOptions, etcdBackend } from './backends/
 export type { EtcdTls, Grpc, GrpcCall, GrpcClient, GrpcMetadata, GrpcStream } from './backends/etcd/client.js'
 export { type EtcdGuard, etcdGuard, type FenceCondition, type Fenced } from './backends/etcd/guard.js'
 export { ETCD_GUARANTEES } from './backends/etcd/nodes.js'
+export { ETCD_RECORD_TRAITS, etcdRecords } from './backends/etcd/records.js'

@@ -6,3 +6,4 @@ export {
   type RecipeOptions,
 } from './backends/memcached/backend.js'
 export { RECORD_GUARANTEES } from './backends/memcached/record.js'
+export { type MemcachedRecordsOptions, memcachedRecords } from './backends/memcached/records.js'

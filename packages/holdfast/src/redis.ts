@@ -15,5 +15,6 @@ export type {
   RedisDriverName,
 } from './backends/redis/client.js'
 export { LINE_GUARANTEES } from './backends/redis/line.js'
+export { type RecordsOptions, type RedisRecordsOptions, redisRecords } from './backends/redis/records.js'
 export { type RedlockOptions, type RedlockRecipe, redlockBackend } from './backends/redis/redlock.js'
 export { SET_NX_GUARANTEES } from './backends/redis/set-nx.js'

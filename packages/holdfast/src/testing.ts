@@ -27,4 +27,10 @@ export {
   type SkippedCase,
   type SkipRequest,
 } from './testing/conformance/suite.js'
+export type { OpenedRecords } from './testing/record-conformance/bench.js'
+export {
+  describeRecords,
+  type RecordConformanceOptions,
+  type RecordConformanceSummary,
+} from './testing/record-conformance/suite.js'
 export { SeededRandom, settle, VirtualRuntime, VirtualTime } from './testing/virtual-time.js'

@@ -4,6 +4,7 @@ export {
   type ZookeeperRecipeOptions,
   zookeeperBackend,
 } from './backends/zookeeper/backend.js'
+export { type ZookeeperRecordsOptions, zookeeperRecords } from './backends/zookeeper/records.js'
 export {
   type Acl,
   CREATOR_ACL,

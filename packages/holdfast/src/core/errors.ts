@@ -246,6 +246,8 @@ export function describe(value: unknown): string {
   if (typeof value === 'bigint')
     return value > 2n ** 64n || value < -(2n ** 64n) ? 'a huge bigint' : `${value}n`
   if (typeof value === 'boolean') return String(value)
+  // A symbol stands for a value that must not be shown, and its description says what may be.
+  if (typeof value === 'symbol') return value.description ?? 'a symbol'
   return Array.isArray(value) ? 'an array' : `a value of type ${typeof value}`
 }
 

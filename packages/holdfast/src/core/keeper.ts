@@ -23,14 +23,17 @@ const SLEEP_SLACK_MS = 12
 /** Uptime comes in steps of 10 ms, so it needs more room. */
 const UPTIME_GRAIN_MS = 20
 
+/** What the keeper needs of a store. */
+export type Renewer = Pick<Backend, 'name' | 'renew'>
+
 /**
  * Keeps claims alive and says when one is lost. One per client: one wheel, renewals in batches. Nothing is ever
  * thrown from here; a renewal that fails is only time passing, and the clock decides what that means.
  */
 export class Keeper {
-  readonly #backend: Backend
+  readonly #backend: Renewer
   readonly #runtime: Runtime
-  readonly #settings: ClientSettings
+  readonly #settings: Pick<ClientSettings, 'requestMs'>
   readonly #report: Report
   readonly #wheel: Wheel<Standing>
   readonly #kept = new Map<string, Standing>()
@@ -42,7 +45,12 @@ export class Keeper {
   #uptimeIsFresh = false
   #sleeps = 0
 
-  constructor(backend: Backend, runtime: Runtime, settings: ClientSettings, report: Report) {
+  constructor(
+    backend: Renewer,
+    runtime: Runtime,
+    settings: Pick<ClientSettings, 'requestMs'>,
+    report: Report,
+  ) {
     this.#backend = backend
     this.#runtime = runtime
     this.#settings = settings

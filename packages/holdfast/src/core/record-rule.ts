@@ -21,6 +21,8 @@ export interface Found {
   readonly record: IdempotencyRecord
   /** What is left of its lease, at the latest; of no meaning unless it is in progress. */
   readonly leaseMs: number
+  /** What is certainly left of it, where the clock of the store is too coarse for both to be the same. */
+  readonly certainMs?: number
 }
 
 /** `write`: the record shall be this, with a fence from the store that is higher than all before. */
@@ -44,13 +46,18 @@ export function decideClaim(found: Found | null, ask: ClaimAsk, nowMs: number | 
       return answer({ kind: 'settled', state, fence, attempt, result, createdAtMs })
     }
     case 'in-progress':
-      if (record.owner === ask.owner && leaseMs > 0) return answer(claimed(record, leaseMs))
+      if (record.owner === ask.owner && leaseMs > 0) return answer(claimed(record, certainOf(found)))
       if (leaseMs > 0) return answer({ kind: 'in-progress', fence, attempt, leaseMs })
       return ask.takeOver ? write(record, ask, nowMs) : answer({ kind: 'abandoned', fence, attempt })
     case 'issued':
     case 'released':
       return write(record, ask, nowMs)
   }
+}
+
+/** What the owner may rely on. */
+export function certainOf({ leaseMs, certainMs = leaseMs }: Found): number {
+  return Math.max(0, certainMs)
 }
 
 /** How a claim is answered whose record was written. */
@@ -119,7 +126,7 @@ export function viewOf({ record, leaseMs }: Found): RecordView {
   return { ...record, leaseMs: record.state === 'in-progress' ? Math.max(0, leaseMs) : null }
 }
 
-function isOtherRequest(kept: string | null, asked: string | null): boolean {
+export function isOtherRequest(kept: string | null, asked: string | null): boolean {
   if (kept === null || asked === null || kept === asked) return false
   return kept.slice(0, VERSION_LENGTH) === asked.slice(0, VERSION_LENGTH)
 }

@@ -47,6 +47,15 @@ const PERMITS_MAX = 10_000
 
 /** Connects to nobody yet: the first request does. */
 export function consulBackend(options: ConsulOptions): Backend {
+  const { client, rest } = clientFrom(options)
+  return backendOver(client, rest)
+}
+
+/** A client for the agents that options name, and what else they say. */
+export function clientFrom(options: ConsulOptions): {
+  readonly client: ConsulClient
+  readonly rest: ConsulRecipeOptions
+} {
   checkKeys(options, ['hosts', 'tls', 'token', 'datacenter', ...RECIPE_KEYS])
   const { hosts, tls, token, datacenter, ...rest } = options
   if (!Array.isArray(hosts) || hosts.length === 0 || hosts.some((host) => typeof host !== 'string')) {
@@ -59,15 +68,28 @@ export function consulBackend(options: ConsulOptions): Backend {
     token: token === undefined ? null : checkToken(token),
     datacenter: datacenter === undefined ? null : checkName(datacenter, 'datacenter'),
   })
-  return backendOver(client, rest)
+  return { client, rest }
+}
+
+/** What the options say, checked, and what is left out as it is by default. */
+export function checkRecipe(options: ConsulRecipeOptions): {
+  readonly ttlMinMs: number
+  readonly ttlMaxMs: number
+  readonly lockDelayMs: number
+  readonly keys: Keys
+} {
+  checkKeys(options, RECIPE_KEYS)
+  return {
+    ttlMinMs: checkInteger(options.ttlMinMs ?? TTL_MIN_MS, 'ttlMinMs', 1_000, TTL_MAX_MS),
+    ttlMaxMs: TTL_MAX_MS,
+    lockDelayMs: checkInteger(options.lockDelayMs ?? LOCK_DELAY_MS, 'lockDelayMs', 0, LOCK_DELAY_MAX_MS),
+    keys: new Keys(options.prefix ?? '', checkBoolean(options.exactPath ?? false, 'exactPath')),
+  }
 }
 
 /** The same over whatever leads to Consul. `close` ends the client. */
 export function backendOver(client: ConsulClient, options: ConsulRecipeOptions): Backend {
-  checkKeys(options, RECIPE_KEYS)
-  const ttlMinMs = checkInteger(options.ttlMinMs ?? TTL_MIN_MS, 'ttlMinMs', 1_000, TTL_MAX_MS)
-  const lockDelayMs = checkInteger(options.lockDelayMs ?? LOCK_DELAY_MS, 'lockDelayMs', 0, LOCK_DELAY_MAX_MS)
-  const keys = new Keys(options.prefix ?? '', checkBoolean(options.exactPath ?? false, 'exactPath'))
+  const { ttlMinMs, ttlMaxMs, lockDelayMs, keys } = checkRecipe(options)
   const guarantees: Guarantees = {
     keptBy: 'session',
     safety: 'consensus',
@@ -80,7 +102,7 @@ export function backendOver(client: ConsulClient, options: ConsulRecipeOptions):
     limitMax: Math.min(LIMIT_MAX, PERMITS_MAX),
     clock: 'server-monotonic',
     ttlMinMs,
-    ttlMaxMs: TTL_MAX_MS,
+    ttlMaxMs,
     ttlStepMs: 1,
     nameBytesMax: NAME_BYTES_MAX,
   }

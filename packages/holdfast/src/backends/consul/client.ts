@@ -7,7 +7,8 @@ import { type IncomingMessage, Agent as PlainAgent, request as plainRequest } fr
 import { request as secureRequest, Agent as TlsAgent } from 'node:https'
 import type { HostAndPort } from '../../core/address.js'
 import { BackendUnavailableError } from '../../core/errors.js'
-import { within } from '../shared/clock.js'
+import { monotonicMs, within } from '../shared/clock.js'
+import { AgentDates } from './agent-dates.js'
 import { answerError, lateAnswer, strangeAnswer, transportError } from './errors.js'
 
 export interface ConsulAccess {
@@ -51,6 +52,8 @@ const SOCKETS_MAX = 48
 const NO_LEADER = /No cluster leader/i
 
 export class ConsulClient {
+  /** What the answers tell of the agents' clock. */
+  readonly dates = new AgentDates()
   readonly #access: ConsulAccess
   readonly #agent: PlainAgent
   /** Questions that block have connections of their own, or they would hold up the others. */
@@ -126,6 +129,7 @@ export class ConsulClient {
       ...(signal === undefined ? {} : { signal }),
     })
     let wasSent = false
+    const askedAt = monotonicMs()
     const answered = new Promise<ConsulAnswer>((resolve, reject) => {
       const fail = (error: unknown): void => reject(transportError(error, wasSent))
       request.on('error', fail)
@@ -146,7 +150,10 @@ export class ConsulClient {
           () => null,
         ).catch(() => request.destroy(new Error('No connection was made in time.')))
       })
-      request.once('response', (response) => void read(response).then(resolve, fail))
+      request.once('response', (response) => {
+        this.dates.heard(response.headers.date, askedAt, monotonicMs())
+        void read(response).then(resolve, fail)
+      })
     })
     request.end(body)
     const limitMs = REQUEST_MS + (blockMs ?? 0)

@@ -112,6 +112,14 @@ export function strangeAnswer(what: string, cause?: unknown): OutcomeUnknownErro
   )
 }
 
+/** Something between here and the agent has taken the date off its answers. */
+export function undated(): UnsupportedError {
+  return new UnsupportedError(
+    'The answers of Consul have no date, which tells how long records stay. Is a proxy in between that removes it?',
+    { backend: BACKEND },
+  )
+}
+
 /** The key is there, and is no lock of this kind: somebody else keeps something of his own in it. */
 export function foreignKey(key: string, resource: string): UnsupportedError {
   return new UnsupportedError(

@@ -41,7 +41,7 @@ export type Step =
     }
   | { readonly verb: 'delete-cas' | 'check-index'; readonly key: string; readonly index: bigint }
   | { readonly verb: 'check-session'; readonly key: string; readonly session: string }
-  | { readonly verb: 'check-not-exists' | 'get'; readonly key: string }
+  | { readonly verb: 'check-not-exists' | 'get' | 'delete'; readonly key: string }
 
 /** All of it was done, with the keys as they are now; or nothing, with what each step that failed had to say. */
 export type Outcome =

@@ -1,4 +1,4 @@
-import type { NodeSession } from '../sessions/nodes.js'
+import type { OwnerSession } from '../sessions/owners.js'
 import { monotonicMs } from '../shared/clock.js'
 import type { ConsulStore } from './kv.js'
 
@@ -6,7 +6,7 @@ import type { ConsulStore } from './kv.js'
  * A session at Consul. It is renewed when a claim in it is, or is about to be; one that keeps nothing is left to end by
  * itself, and another one takes its place.
  */
-export class ConsulSession implements NodeSession {
+export class ConsulSession implements OwnerSession {
   readonly id: string
   readonly ttlMs: number
   readonly #store: ConsulStore
@@ -59,6 +59,10 @@ export class ConsulSession implements NodeSession {
     if (this.#isEnded) return
     this.#isEnded = true
     this.#onEnd(this)
+  }
+
+  letGo(): void {
+    this.#isEnded = true
   }
 
   async end(): Promise<void> {

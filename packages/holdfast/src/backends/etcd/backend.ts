@@ -6,7 +6,7 @@ import { hasControl } from '../../core/names.js'
 import { checkKeys } from '../../core/options.js'
 import { LineBackend } from '../sessions/line-backend.js'
 import type { EtcdAccess, EtcdTls, Grpc } from './client.js'
-import { Layout } from './layout.js'
+import { Layout, type LayoutOptions } from './layout.js'
 import { EtcdLink } from './link.js'
 import { type EtcdNode, EtcdNodes } from './nodes.js'
 import type { EtcdSession } from './session.js'
@@ -37,6 +37,12 @@ const KEYS: readonly string[] = ['grpc', 'endpoints', 'tls', 'username', 'passwo
 const PREFIX_BYTES_MAX = 256
 
 export function etcdBackend(options: EtcdOptions): Backend {
+  const { link, rest } = linkFrom(options)
+  return backendOver(link, rest)
+}
+
+/** A way to the servers that options name, and what else they say. Connects to nobody yet. */
+export function linkFrom(options: EtcdOptions): { readonly link: EtcdLink; readonly rest: EtcdLineOptions } {
   checkKeys(options, KEYS)
   const { grpc, endpoints, tls, username, password, ...rest } = options
   if (typeof grpc?.Client !== 'function') {
@@ -46,7 +52,7 @@ export function etcdBackend(options: EtcdOptions): Backend {
     throw new InvalidInputError('endpoints', 'an array of texts like `host:2379`', endpoints)
   }
   const access: EtcdAccess = { endpoints, tls: tls ?? null, username, password }
-  return backendOver(new EtcdLink(grpc, access), rest)
+  return { link: new EtcdLink(grpc, access), rest }
 }
 
 /** The same over a way that is there. */
@@ -73,12 +79,16 @@ class EtcdBackend extends LineBackend<EtcdSession, EtcdNode> {
 
 /** Where the claims are. All options are looked at, so that a wrong one is refused before anybody is asked. */
 export function layoutFrom(options: EtcdLineOptions): Layout {
+  return new Layout(checkLine(options))
+}
+
+export function checkLine(options: EtcdLineOptions): LayoutOptions & { readonly warns: boolean } {
   checkKeys(options, LINE_KEYS)
-  checkFlag(options.versionWarning ?? true, 'versionWarning')
-  return new Layout({
+  return {
     prefix: checkPrefix(options.prefix ?? ''),
     exactPath: checkFlag(options.exactPath ?? false, 'exactPath'),
-  })
+    warns: checkFlag(options.versionWarning ?? true, 'versionWarning'),
+  }
 }
 
 function checkPrefix(value: unknown): string {

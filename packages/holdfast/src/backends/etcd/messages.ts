@@ -76,6 +76,8 @@ export const DeleteRangeResponse = message({ header: nested(1, ResponseHeader), 
 export const EQUAL = 0
 export const NOT_EQUAL = 3
 export const OF_CREATION = 1
+export const OF_CHANGE = 2
+export const OF_VALUE = 3
 export const OF_LEASE = 4
 
 export const Compare = message({
@@ -84,6 +86,7 @@ export const Compare = message({
   key: bytes(3),
   createRevision: given64(5),
   modRevision: given64(6),
+  value: bytes(7),
   lease: given64(8),
   rangeEnd: bytes(64),
 })

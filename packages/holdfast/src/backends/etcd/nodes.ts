@@ -1,7 +1,6 @@
 /** Claims as keys that a lease keeps, for the line that all stores with sessions share. */
 
 import type { Claim, Guarantees, HolderNote } from '../../core/backend.js'
-import { BackendUnavailableError } from '../../core/errors.js'
 import { LIMIT_MAX } from '../../core/line.js'
 import { NAME_BYTES_MAX } from '../../core/names.js'
 import type { Confirmed, Joined, LineNode, LineNodes, OwnNode, Read, ViewedNode } from '../sessions/nodes.js'
@@ -28,7 +27,7 @@ import {
   type WatchEvent,
 } from './messages.js'
 import { digestOf, readRecord, writeRecord } from './record.js'
-import { type Credit, EtcdSession, isLeaseGone } from './session.js'
+import { type Credit, EtcdSession, headerOf, isLeaseGone, leaseSecondsFor, livesUntil } from './session.js'
 import { Watcher } from './watcher.js'
 
 /** The key of a claim of this client. */
@@ -55,15 +54,9 @@ export const ETCD_GUARANTEES: Guarantees = {
   nameBytesMax: NAME_BYTES_MAX,
 }
 
-/** The server takes no shorter lease. */
-const LEASE_SECONDS_MIN = 2
-/** A sign of life goes out at a third of a lease, so that at least the ttl is left of it at any time. */
-const LEASE_PER_TTL = 1.5
 /** What a server takes in one transaction unless it was told otherwise. */
 const OPS_MAX = 128
 const PAGE = 512n
-/** Each is a change of the leader while one request was under way. */
-const TERMS_MAX = 4
 
 const BY_CREATION = { sortOrder: SORT_ASCENDING, sortTarget: SORT_BY_CREATION }
 
@@ -83,7 +76,7 @@ export class EtcdNodes implements LineNodes<EtcdSession, EtcdNode> {
   }
 
   sessionKey(ttlMs: number): number {
-    return Math.max(LEASE_SECONDS_MIN, Math.ceil((ttlMs * LEASE_PER_TTL) / 1_000))
+    return leaseSecondsFor(ttlMs)
   }
 
   async startSession(key: number, ended: () => void): Promise<EtcdSession> {
@@ -113,7 +106,7 @@ export class EtcdNodes implements LineNodes<EtcdSession, EtcdNode> {
       }
       const free = (): void => session.slots.free(id)
       const own = { key: bytes.toString('latin1'), fence: kv.createRevision, bytes, free }
-      const aliveUntil = await this.#aliveUntil(session, credit, answer, bytes)
+      const aliveUntil = await livesUntil(this.#link, session, credit, answer, bytes)
       return { own, line: readLine(kvs, headerOf(answer).revision, own.fence), aliveUntil }
     }
   }
@@ -133,7 +126,7 @@ export class EtcdNodes implements LineNodes<EtcdSession, EtcdNode> {
       own.free()
       return null
     }
-    const aliveUntil = await this.#aliveUntil(session, credit, answer, own.bytes)
+    const aliveUntil = await livesUntil(this.#link, session, credit, answer, own.bytes)
     return { line: readLine(answer.kvs, headerOf(answer).revision, own.fence), aliveUntil }
   }
 
@@ -207,7 +200,7 @@ export class EtcdNodes implements LineNodes<EtcdSession, EtcdNode> {
           if (kv?.createRevision === node.fence && kv.lease === session.id) there.add(node)
         })
         const [first] = chunk as readonly [EtcdNode]
-        return await this.#aliveUntil(session, credit, answer, first.bytes)
+        return await livesUntil(this.#link, session, credit, answer, first.bytes)
       }),
     )
     return { there, aliveUntil: Math.min(...ends) }
@@ -284,28 +277,6 @@ export class EtcdNodes implements LineNodes<EtcdSession, EtcdNode> {
       throw error
     }
   }
-
-  /**
-   * Until when the session lives for certain. The answer came from a majority, and after the sign of life that the credit
-   * stands for; if both fall into one term, nobody else can have led, and ended leases, in between.
-   */
-  async #aliveUntil(
-    session: EtcdSession,
-    credit: Credit,
-    answer: { readonly header: TxnResponse['header'] },
-    key: Buffer,
-  ): Promise<number> {
-    let { until, term } = credit
-    let seen = headerOf(answer).raftTerm
-    for (let terms = 0; seen !== term; terms += 1) {
-      if (terms >= TERMS_MAX) {
-        throw new BackendUnavailableError('etcd changes its leader all the time.', { backend: 'etcd' })
-      }
-      ;({ until, term } = await session.refresh())
-      seen = headerOf(await this.#link.call(RANGE, { key, countOnly: true })).raftTerm
-    }
-    return until
-  }
 }
 
 function created(key: Buffer, createRevision: bigint): Compare {
@@ -314,15 +285,6 @@ function created(key: Buffer, createRevision: bigint): Compare {
 
 function leased(key: Buffer, lease: bigint): Compare {
   return { result: EQUAL, target: OF_LEASE, key, lease }
-}
-
-function headerOf({
-  header,
-}: {
-  readonly header: TxnResponse['header']
-}): NonNullable<TxnResponse['header']> {
-  if (header === null) throw strangeAnswer('a header')
-  return header
 }
 
 /** Whether the claim takes less than it did, so that those who wait have something to look at. */

@@ -1,12 +1,23 @@
 /** A lease of etcd, kept alive. Everything that is attached to it is gone when it ends. */
 
-import type { NodeSession } from '../sessions/nodes.js'
+import { BackendUnavailableError } from '../../core/errors.js'
+import type { OwnerSession } from '../sessions/owners.js'
 import { every, monotonicMs } from '../shared/clock.js'
 import { fateOf, leaseGone, strangeAnswer } from './errors.js'
 import type { KeepAlive } from './keep-alive.js'
 import type { EtcdLink } from './link.js'
-import { LEASE_GRANT, LEASE_REVOKE } from './messages.js'
+import { LEASE_GRANT, LEASE_REVOKE, RANGE, type TxnResponse } from './messages.js'
 import { Slots } from './slots.js'
+
+/** The server takes no shorter lease. */
+const LEASE_SECONDS_MIN = 2
+/** A sign of life goes out at a third of a lease, so that at least the ttl is left of it at any time. */
+const LEASE_PER_TTL = 1.5
+
+/** How many seconds a lease must have so that what needs this ttl can rely on it. */
+export function leaseSecondsFor(ttlMs: number): number {
+  return Math.max(LEASE_SECONDS_MIN, Math.ceil((ttlMs * LEASE_PER_TTL) / 1_000))
+}
 
 /** How often it is looked whether the lease needs a sign of life. */
 const LOOK_MS = 250
@@ -22,7 +33,7 @@ export interface Credit {
   readonly term: bigint
 }
 
-export class EtcdSession implements NodeSession {
+export class EtcdSession implements OwnerSession {
   readonly id: bigint
   readonly slots = new Slots()
   readonly #link: EtcdLink
@@ -107,6 +118,10 @@ export class EtcdSession implements NodeSession {
     await this.#revoke()
   }
 
+  letGo(): void {
+    if (!this.#isEnded) this.#finish()
+  }
+
   #finish(): void {
     this.#isEnded = true
     this.#stopLooking()
@@ -143,6 +158,41 @@ export class EtcdSession implements NodeSession {
         this.#isAsking = false
       })
   }
+}
+
+/** Each is a change of the leader while one request was under way. */
+const TERMS_MAX = 4
+
+/**
+ * Until when the session lives for certain. The answer came from a majority, and after the sign of life that the credit
+ * stands for; if both fall into one term, nobody else can have led, and ended leases, in between.
+ */
+export async function livesUntil(
+  link: EtcdLink,
+  session: EtcdSession,
+  credit: Credit,
+  answer: { readonly header: TxnResponse['header'] },
+  key: Buffer,
+): Promise<number> {
+  let { until, term } = credit
+  let seen = headerOf(answer).raftTerm
+  for (let terms = 0; seen !== term; terms += 1) {
+    if (terms >= TERMS_MAX) {
+      throw new BackendUnavailableError('etcd changes its leader all the time.', { backend: 'etcd' })
+    }
+    ;({ until, term } = await session.refresh())
+    seen = headerOf(await link.call(RANGE, { key, countOnly: true })).raftTerm
+  }
+  return until
+}
+
+export function headerOf({
+  header,
+}: {
+  readonly header: TxnResponse['header']
+}): NonNullable<TxnResponse['header']> {
+  if (header === null) throw strangeAnswer('a header')
+  return header
 }
 
 /** Whether a failed call says that there is no such lease. */

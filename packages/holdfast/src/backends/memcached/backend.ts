@@ -38,12 +38,21 @@ export interface RecipeOptions {
 
 const RECIPE_KEYS: readonly string[] = ['recipe', 'prefix', 'exactPath', 'requestMs']
 const ADDRESS_KEYS: readonly string[] = ['host', 'port', 'username', 'password', 'tls', 'ca']
-const REQUEST_MS = 5_000
+export const REQUEST_MS = 5_000
 export const DEFAULT_PORT = 11_211
 export const DEFAULT_PREFIX = 'holdfast:'
 
 export function memcachedBackend(options: MemcachedOptions = {}): Backend {
-  checkKeys(options, [...ADDRESS_KEYS, ...RECIPE_KEYS])
+  const { address, rest } = addressIn(options, RECIPE_KEYS)
+  return backendAt(address, rest)
+}
+
+/** The server that the options name, checked, and what else they say. `others` are the options beside the address. */
+export function addressIn(
+  options: MemcachedOptions,
+  others: readonly string[],
+): { readonly address: MemcachedAddress; readonly rest: RecipeOptions } {
+  checkKeys(options, [...ADDRESS_KEYS, ...others])
   const { host = 'localhost', port = DEFAULT_PORT, username, password, tls = false, ca, ...rest } = options
   checkHost(host)
   checkInteger(port, 'port', 1, 65_535)
@@ -58,7 +67,7 @@ export function memcachedBackend(options: MemcachedOptions = {}): Backend {
   if (ca !== undefined && (typeof ca !== 'string' || !tls)) {
     throw new InvalidInputError('ca', 'the text of a certificate, together with `tls`', typeof ca)
   }
-  return backendAt({ host, port, username, password, tls, ca }, rest)
+  return { address: { host, port, username, password, tls, ca }, rest }
 }
 
 function checkHost(host: unknown): void {

@@ -113,6 +113,24 @@ export function foreignValue(resource: string): UnsupportedError {
   )
 }
 
+/** What is under the key of a record was not written by this version of Holdfast. It is never overwritten. */
+export function foreignRecord(): UnsupportedError {
+  return new UnsupportedError(
+    'The key of a record is in use for something else, or by another version of Holdfast. Nothing was changed; use ' +
+      'another `prefix`.',
+    { backend: BACKEND },
+  )
+}
+
+/** Nothing was sent: a server that cannot store an item drops the one that it had. */
+export function recordTooLarge(bytes: number, most: number): UnsupportedError {
+  return new UnsupportedError(
+    `A record of ${bytes} bytes does not fit into an item of memcached, which is to have ${most} at most. Store less of ` +
+      'the result, or raise the `-I` of the server.',
+    { backend: BACKEND },
+  )
+}
+
 export function otherRecipe(resource: string, found: string, wanted: string): UnsupportedError {
   return new UnsupportedError(
     `${quote(resource)} is in use with the recipe \`${found}\`, but was asked for with \`${wanted}\`. ` +

@@ -53,10 +53,15 @@ export class Items {
       this.#client.request(`mg ${key} v c t\r\n`, 'meta'),
       this.#client.request('stats\r\n', 'list'),
     ])
-    if (stats.kind !== 'list') throw strangeAnswer(stats.kind === 'line' ? stats.text : 'a value')
-    const date = Number(statsIn(stats.lines).get('time'))
-    if (!isDate(date)) throw clockUnset()
-    return { item: this.#item(answer), date }
+    return { item: this.#item(answer), date: dateIn(statsOf(stats)) }
+  }
+
+  /** The second in which the process that this connection leads to was started, give or take what is the same for all. */
+  async startedAt(generation: number): Promise<number> {
+    const stats = statsOf(await this.#client.requestOn(generation, 'stats\r\n', 'list'))
+    const uptime = Number(stats.get('uptime'))
+    if (!Number.isSafeInteger(uptime)) throw strangeAnswer('no uptime')
+    return dateIn(stats) - uptime
   }
 
   /** Stores it if the item is still the one that is meant. `expiry` is a number of ticks, or a date. */
@@ -102,6 +107,17 @@ function fallsTo<T>(line: string, outcomes: Readonly<Record<string, T>>): T {
   const outcome = outcomes[line.slice(0, 2)]
   if (outcome === undefined) throw strangeAnswer(line)
   return outcome
+}
+
+function statsOf(answer: Answer): ReadonlyMap<string, string> {
+  if (answer.kind === 'list') return statsIn(answer.lines)
+  throw strangeAnswer(answer.kind === 'line' ? answer.text : 'a value')
+}
+
+function dateIn(stats: ReadonlyMap<string, string>): number {
+  const date = Number(stats.get('time'))
+  if (!isDate(date)) throw clockUnset()
+  return date
 }
 
 function lineOf(answer: Answer): string {

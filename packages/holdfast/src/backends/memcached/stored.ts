@@ -60,7 +60,7 @@ export function writeLine(recipe: Recipe, { date, shape, entries, name }: Stored
   return MARKS[recipe] + ascii(JSON.stringify(value))
 }
 
-function ascii(text: string): string {
+export function ascii(text: string): string {
   if (!NOT_ASCII.test(text)) return text
   return text.replace(NOT_ASCII_ALL, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
@@ -100,7 +100,7 @@ function readEntry(row: unknown): Entry | null {
   return { id, weight, endsAt, joinedAt: joinedAt as number, owner: { host, pid, client }, note }
 }
 
-function isCount(value: unknown): value is number {
+export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 

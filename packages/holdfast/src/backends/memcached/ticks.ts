@@ -15,7 +15,7 @@ const TICK_MS = 1_000
 /** From here on the server takes an expiry for a date, and one of 0 for never. Between them it is a number of ticks. */
 export const RELATIVE_TICKS_MAX = 2_592_000
 /** Dates are read as 32 bits. */
-const DATE_MAX = 2 ** 31 - 1
+export const DATE_MAX = 2 ** 31 - 1
 
 export const TTL_MIN_MS = 1_000
 /** Less than the thirty days that the server could count: timers of Node.js take no more. */
@@ -23,7 +23,12 @@ export const TTL_MAX_MS = 2 ** 31 - 1
 
 /** How many ticks something must be given so that it certainly lives for `ms`. */
 export function ticksFor(ms: number): number {
-  return Math.min(Math.ceil(ms / TICK_MS) + LAG_TICKS, RELATIVE_TICKS_MAX)
+  return Math.min(longTicksFor(ms), RELATIVE_TICKS_MAX)
+}
+
+/** The same for what may live longer than the server counts in ticks, so that its end must be a date. */
+export function longTicksFor(ms: number): number {
+  return Math.ceil(ms / TICK_MS) + LAG_TICKS
 }
 
 /** How long something with this many ticks left certainly lives on; 0 or less where that is nothing. */

@@ -120,9 +120,11 @@ async function answered(
   }
 }
 
-/** Rows, or a header for what gives none; and from a routine a list of results, the first of which has the answer. */
+/** Rows, or a header for what gives none; and from a routine a list of results, the last of which with rows is the answer. */
 function resultOf(result: unknown): SqlResult {
-  const first: unknown = Array.isArray(result) && Array.isArray(result[0]) ? result[0] : result
+  const isList = Array.isArray(result) && Array.isArray(result[0])
+  const answer: unknown = isList ? result.findLast((each) => Array.isArray(each) && each.length > 0) : null
+  const first: unknown = answer ?? (isList ? result[0] : result)
   if (Array.isArray(first)) return { rows: first as Row[], affected: first.length }
   const affected: unknown = Reflect.get(Object(first), 'affectedRows')
   const lastId = Number(Reflect.get(Object(first), 'insertId'))

@@ -7,14 +7,18 @@ export function schemaFor(prefix: string): string {
   return withPrefix(source, prefix)
 }
 
+export async function migrate(link: SqlLink, prefix: string): Promise<void> {
+  await link.script(migrateText(schemaFor(prefix)))
+}
+
 /**
  * One at a time, though two at once would do no harm. A routine that is there stays as it is, because others may be
  * calling it: its name has a version. MySQL before 8.0.29 has no IF NOT EXISTS for routines, so the link passes over the
  * error instead.
  */
-export async function migrate(link: SqlLink, prefix: string): Promise<void> {
-  const schema = schemaFor(prefix).replaceAll('CREATE PROCEDURE IF NOT EXISTS', 'CREATE PROCEDURE')
-  await link.script(`DO GET_LOCK('holdfast migrate', 10);\n${schema}\nDO RELEASE_LOCK('holdfast migrate');`)
+export function migrateText(schema: string): string {
+  const routines = schema.replaceAll('CREATE PROCEDURE IF NOT EXISTS', 'CREATE PROCEDURE')
+  return `DO GET_LOCK('holdfast migrate', 10);\n${routines}\nDO RELEASE_LOCK('holdfast migrate');`
 }
 
 /** The statements of a text, by the rules of the `mysql` command: DELIMITER says what a statement ends with. */

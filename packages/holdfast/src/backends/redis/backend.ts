@@ -35,7 +35,7 @@ export interface RecipeOptions {
 
 const KEYS: readonly string[] = ['recipe', 'prefix', 'fenceMemoryMs', 'waitReplicas', 'waitReplicasMs']
 const PREFIX_BYTES_MAX = 256
-const REPLICAS_MAX = 100
+export const REPLICAS_MAX = 100
 
 export function redisBackend(options: RedisOptions): Backend {
   checkKeys(options, ['client', ...KEYS])

@@ -227,10 +227,29 @@ export function notServed(): BackendUnavailableError {
 
 export function notReplicated(confirmed: number, wanted: number, resource: string): BackendUnavailableError {
   return new BackendUnavailableError(
-    `Only ${confirmed} of the ${wanted} replicas that \`waitReplicas\` asks for have confirmed ${quote(resource)}, so it ` +
-      'does not count and is taken back.',
+    `${fewReplicas(confirmed, wanted)} ${quote(resource)}, so it does not count and is taken back.`,
     { resource, backend: 'redis' },
   )
+}
+
+/** A claim of a record stands only if enough replicas have it. This one was taken back. */
+export function claimNotReplicated(confirmed: number, wanted: number): BackendUnavailableError {
+  return new BackendUnavailableError(
+    `${fewReplicas(confirmed, wanted)} a claim, so it does not count and was taken back.`,
+    { backend: 'redis' },
+  )
+}
+
+/** A record was changed, and a failover may undo it. */
+export function changeNotReplicated(confirmed: number, wanted: number): OutcomeUnknownError {
+  return new OutcomeUnknownError(
+    `${fewReplicas(confirmed, wanted)} a change of a record, so a failover may undo it.`,
+    { backend: 'redis' },
+  )
+}
+
+function fewReplicas(confirmed: number, wanted: number): string {
+  return `Only ${confirmed} of the ${wanted} replicas that \`waitReplicas\` asks for have confirmed`
 }
 
 /** A node of a cluster has not answered while others have. */

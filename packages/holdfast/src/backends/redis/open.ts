@@ -47,16 +47,26 @@ const REDLOCK_OPTIONS: ReadonlyMap<string, OptionReader> = new Map<string, Optio
   ['maxTtlMs', Number],
   ['restartDelayMs', Number],
 ])
-const OWN_OPTIONS: readonly string[] = ['driver', 'ca']
+export const OWN_OPTIONS: readonly string[] = ['driver', 'ca']
 
 /** The backend that a URL asks for, over clients that end with it. */
 export async function openRedis(url: string): Promise<Backend> {
   const address = parseRedisUrl(url)
   const isRedlock = address.topology === 'redlock'
   const options = optionsFrom(address.options, isRedlock ? REDLOCK_OPTIONS : LINE_OPTIONS, OWN_OPTIONS)
+  return await overLinks(address, (links) =>
+    isRedlock ? redlockOver(links, options) : backendOver(links[0], options),
+  )
+}
+
+/** What is made over new links; where it cannot be, they are ended. */
+export async function overLinks<T>(
+  address: RedisAddress,
+  make: (links: readonly [RedisLink, ...RedisLink[]]) => T,
+): Promise<T> {
   const links = await openLinks(address)
   try {
-    return isRedlock ? redlockOver(links, options) : backendOver(links[0], options)
+    return make(links)
   } catch (error) {
     await Promise.all(links.map((link) => link.close()))
     throw error

@@ -31,7 +31,8 @@ export function inOrderOfBytes(names: Iterable<string>): readonly string[] {
 async function* keysOf(node: RedisNode, pattern: string): AsyncGenerator<string> {
   let cursor = '0'
   do {
-    const answer = await node.send(['SCAN', cursor, 'MATCH', pattern, 'COUNT', COUNT])
+    // Locks of every recipe are texts. Records of idempotency, which may begin alike, are not.
+    const answer = await node.send(['SCAN', cursor, 'MATCH', pattern, 'COUNT', COUNT, 'TYPE', 'string'])
     const [next, keys] = answer as [unknown, unknown[]]
     for (const key of keys) yield String(key)
     cursor = String(next)

@@ -4,20 +4,18 @@
  */
 
 import type { BackendUnavailableError } from '../../core/errors.js'
-import { notReplicated, redisError, redisErrorCode, stepError, strangeAnswer } from './errors.js'
+import { notReplicated, redisError, stepError, strangeAnswer } from './errors.js'
 import { source } from './line.lua'
 import type { RedisLink } from './link.js'
+import { type ReplicaOptions, runConfirmed } from './replicas.js'
 import { Script } from './script.js'
 import { togetherOn } from './slot.js'
 
-export interface StepsOptions {
+export interface StepsOptions extends ReplicaOptions {
   readonly prefix: string
   /** What the channels begin with that grants are pushed to. */
   readonly channelPrefix: string
   readonly fenceMemoryMs: number
-  /** How many replicas must confirm; 0 asks none. */
-  readonly waitReplicas: number
-  readonly waitReplicasMs: number
 }
 
 /** The answer of one step, and how many replicas have it where that was asked. */
@@ -113,27 +111,10 @@ export class Steps {
     return LINE.run((command) => this.#link.send(key, command), keys, args)
   }
 
-  /**
-   * Runs the steps and asks how many replicas have them. WAIT speaks only of what was written over its own connection,
-   * and on another one it would confirm what it has never seen; so the connection is identified before and after, and
-   * an answer from any other counts as nothing.
-   */
   async #confirmed(steps: readonly Step[]): Promise<{ answers: unknown; confirmed: number }> {
     const [keys, args] = this.#call(steps, '1')
-    const { waitReplicas, waitReplicasMs } = this.#options
-    const together = async (command: readonly string[]): Promise<readonly unknown[]> =>
-      await this.#link.sendTogether(keys[0] as string, [
-        ['CLIENT', 'INFO'],
-        command,
-        ['WAIT', String(waitReplicas), String(waitReplicasMs)],
-        ['CLIENT', 'INFO'],
-      ])
-    let all = await together(LINE.byDigest(keys, args))
-    if (redisErrorCode(all[1]) === 'NOSCRIPT') all = await together(LINE.byText(keys, args))
-    const [before, answers, replicas, after] = all
-    if (answers instanceof Error) throw answers
-    const same = connectionOf(before) !== null && connectionOf(before) === connectionOf(after)
-    return { answers, confirmed: same && !(replicas instanceof Error) ? Number(replicas) : 0 }
+    const { answer, replicas } = await runConfirmed(this.#link, LINE, { keys, args }, this.#options)
+    return { answers: answer, confirmed: replicas }
   }
 
   #call(steps: readonly Step[], touch: '0' | '1'): [keys: string[], args: string[]] {
@@ -146,13 +127,4 @@ export class Steps {
     }
     return [keys, args]
   }
-}
-
-/** Server address, client address and number: no two connections have all three in common. */
-function connectionOf(info: unknown): string | null {
-  if (typeof info !== 'string') return null
-  const id = /\bid=(\d+)/.exec(info)
-  const addr = /\baddr=(\S+)/.exec(info)
-  const laddr = /\bladdr=(\S+)/.exec(info)
-  return id && addr && laddr ? `${id[1]} ${addr[1]} ${laddr[1]}` : null
 }

@@ -7,6 +7,7 @@ import type { Renewal } from '../../core/backend.js'
 import { ClosedError, OutcomeUnknownError } from '../../core/errors.js'
 import {
   type ClaimDecision,
+  certainOf,
   claimed,
   decideClaim,
   decideFinish,
@@ -20,6 +21,7 @@ import {
 import type {
   ClaimAnswer,
   ClaimAsk,
+  ClaimRef,
   FinishAnswer,
   FinishAsk,
   IdempotencyRecord,
@@ -53,7 +55,16 @@ export interface CellChange {
 }
 
 export type CellWrite<Version> =
-  | { readonly kind: 'written'; readonly fence: bigint }
+  /**
+   * `createdAtMs`: where the store dates a record as it writes it, as it does with the fence. `leaseMs`: what is certain of
+   * a lease that began, counted from before the write; left out: all of it.
+   */
+  | {
+      readonly kind: 'written'
+      readonly fence: bigint
+      readonly createdAtMs?: number
+      readonly leaseMs?: number
+    }
   /** Something else was there. This is it, read in the same step where the store can do that. */
   | { readonly kind: 'beaten'; readonly cell: Cell<Version> }
 
@@ -62,6 +73,8 @@ export interface Cells<Version> {
   readonly traits: RecordTraits
   open(): Promise<void>
   read(key: string): Promise<Cell<Version>>
+  /** What a claim of this client has left there, where nothing else is known by now: it saves a look. A write finds out. */
+  known?(claim: ClaimRef): Cell<Version> | null
   /** Only if the cell is still of this version. The same change of the same owner that was made already counts as written. */
   write(key: string, version: Version | null, change: CellChange): Promise<CellWrite<Version>>
   /** Extends what the claim holds, which was read just now. `lost`: it is not the claim's any more. */
@@ -77,6 +90,8 @@ const ROUNDS_MAX = 200
 export class CellRecords<Version> implements RecordStore {
   readonly #cells: Cells<Version>
   readonly purge?: (max: number) => Promise<number>
+  /** The last of those who wait for their turn at a key. */
+  readonly #turns = new Map<string, Promise<void>>()
   #isOpen = false
 
   constructor(cells: Cells<Version>) {
@@ -108,7 +123,8 @@ export class CellRecords<Version> implements RecordStore {
       const { leaseMs, retentionMs } = ask
       const written = await this.#open().write(ask.key, version, { record, lease: leaseMs, retentionMs })
       if (written.kind === 'beaten') return written
-      return { kind: 'done', value: claimed({ ...record, fence: written.fence }, leaseMs) }
+      const { fence, createdAtMs = record.createdAtMs, leaseMs: certainMs = leaseMs } = written
+      return { kind: 'done', value: claimed({ ...record, fence, createdAtMs }, certainMs) }
     })
   }
 
@@ -117,11 +133,11 @@ export class CellRecords<Version> implements RecordStore {
   }
 
   async finish(ask: FinishAsk): Promise<FinishAnswer> {
-    return await this.#change(ask.key, ask.retentionMs, 'end', (record) => decideFinish(record, ask))
+    return await this.#change(ask, ask.retentionMs, 'end', (record) => decideFinish(record, ask))
   }
 
   async save(ask: ProgressAsk): Promise<FinishAnswer> {
-    return await this.#change(ask.key, 'keep', 'keep', (record) => decideSave(record, ask))
+    return await this.#change(ask, 'keep', 'keep', (record) => decideSave(record, ask))
   }
 
   async read(key: string): Promise<RecordView | null> {
@@ -162,12 +178,14 @@ export class CellRecords<Version> implements RecordStore {
   }
 
   async #change(
-    key: string,
+    claim: ClaimRef,
     retentionMs: number | null | 'keep',
     lease: 'keep' | 'end',
     decide: (record: IdempotencyRecord | null) => IdempotencyRecord | null,
   ): Promise<FinishAnswer> {
-    return await this.#rounds(key, await this.#open().read(key), async ({ found, version }) => {
+    const { key } = claim
+    const first = this.#open().known?.(claim) ?? (await this.#open().read(key))
+    return await this.#rounds(key, first, async ({ found, version }) => {
       const record = decide(found?.record ?? null)
       if (record === null) return { kind: 'done', value: 'stale' }
       if (record === found?.record) return { kind: 'done', value: 'done' }
@@ -184,14 +202,43 @@ export class CellRecords<Version> implements RecordStore {
     ) => Promise<{ readonly kind: 'done'; readonly value: T } | CellWrite<Version>>,
   ): Promise<T> {
     let cell = first
-    for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) {
-      const outcome = await round(cell)
-      if (outcome.kind === 'done') return outcome.value
-      cell = outcome.kind === 'beaten' ? outcome.cell : await this.#open().read(key)
+    let endTurn: (() => void) | null = null
+    try {
+      for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) {
+        const outcome = await round(cell)
+        if (outcome.kind === 'done') return outcome.value
+        cell = outcome.kind === 'beaten' ? outcome.cell : await this.#open().read(key)
+        if (rounds === 0 || endTurn !== null) continue
+        const { waited, end } = await this.#turn(key)
+        endTurn = end
+        if (waited) cell = await this.#open().read(key)
+      }
+    } finally {
+      endTurn?.()
     }
     throw new OutcomeUnknownError(`The record was changed by others ${ROUNDS_MAX} times in a row.`, {
       backend: this.name,
     })
+  }
+
+  /**
+   * Those of this client who have lost twice take turns from then on. All at once, each of them would beat all the others
+   * once, and the store would have to refuse as many writes as there are pairs of them.
+   */
+  async #turn(key: string): Promise<{ readonly waited: boolean; readonly end: () => void }> {
+    const before = this.#turns.get(key)
+    let over = (): void => {}
+    const mine = new Promise<void>((resolve) => {
+      over = resolve
+    })
+    const last = before === undefined ? mine : before.then(() => mine)
+    this.#turns.set(key, last)
+    await before
+    const end = (): void => {
+      over()
+      if (this.#turns.get(key) === last) this.#turns.delete(key)
+    }
+    return { waited: before !== undefined, end }
   }
 
   #open(): Cells<Version> {
@@ -205,7 +252,7 @@ export async function renewInCell<Version>(cells: Cells<Version>, ask: RenewAsk)
   let { found, version } = await cells.read(ask.key)
   for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) {
     if (found === null || !mayRenew(found, ask)) return 'lost'
-    if (ask.leaseMs <= found.leaseMs) return 'renewed'
+    if (ask.leaseMs <= certainOf(found)) return 'renewed'
     const { retentionMs, leaseMs } = ask
     const written = await cells.write(ask.key, version, { record: found.record, lease: leaseMs, retentionMs })
     if (written.kind === 'written') return 'renewed'

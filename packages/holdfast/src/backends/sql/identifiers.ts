@@ -21,6 +21,25 @@ export function checkTablePrefix(value: unknown): string {
   return value
 }
 
+/** The table of records where neither it nor a prefix is given. */
+export const DEFAULT_RECORDS = `${DEFAULT_PREFIX}records`
+
+/** The table that records are kept in: the one that is named, or the one behind the prefix that the locks have. */
+export function recordTableOf({ table, tablePrefix }: { table?: unknown; tablePrefix?: unknown }): string {
+  if (table === undefined) return `${checkTablePrefix(tablePrefix ?? DEFAULT_PREFIX)}records`
+  if (typeof table === 'string' && PREFIX.test(table)) return table
+  throw new InvalidInputError(
+    'table',
+    'lower-case letters, digits and underscores, such as `holdfast_records` or `shop.records`',
+    table,
+  )
+}
+
+/** The schema or a statement of records as written for the default table, for another one. */
+export function withTable(text: string, table: string): string {
+  return text.replaceAll(DEFAULT_RECORDS, table)
+}
+
 /** The schema or a statement as written for the default prefix, for another one. */
 export function withPrefix(text: string, prefix: string): string {
   return text.replaceAll(DEFAULT_PREFIX, prefix)

@@ -22,7 +22,7 @@ import { NAME_BYTES_MAX, refOf } from '../../core/names.js'
 import { Attempts } from './attempts.js'
 import type { DriverName, SqliteDatabase } from './client.js'
 import { breathe, type Machine, thisMachine } from './clock.js'
-import { Connection, type Sql } from './connection.js'
+import { Connection, type ConnectionOptions, type Sql } from './connection.js'
 import { LineStore } from './line-store.js'
 import type { ReadLine } from './rows.js'
 
@@ -78,7 +78,12 @@ const EMPTY_LINE: ReadLine = { live: [], hasExpired: false }
 const ENDED: Verdict = { kind: 'refused', retryAfterMs: null, holder: null }
 
 export function sqliteBackend(options: SqliteOptions): Backend {
-  const { path, busyMs = BUSY_MS } = options
+  return new SqliteBackend(new Connection(connectionOptions(options)), options.machine)
+}
+
+/** Where and how a file is opened, checked. */
+export function connectionOptions(options: SqliteOptions): ConnectionOptions {
+  const { path, database, driver, busyMs = BUSY_MS } = options
   if (typeof path !== 'string' || path === '') throw new InvalidInputError('path', 'the path of a file', path)
   if (path.startsWith(':memory:')) {
     throw new UnsupportedError(
@@ -89,8 +94,7 @@ export function sqliteBackend(options: SqliteOptions): Backend {
   if (!Number.isInteger(busyMs) || busyMs < 0 || busyMs > 2 ** 31 - 1) {
     throw new InvalidInputError('busyMs', 'a whole number of milliseconds from 0 to 2147483647', busyMs)
   }
-  const { database, driver, machine } = options
-  return new SqliteBackend(new Connection({ path, database, driver, busyMs }), machine)
+  return { path, database, driver, busyMs }
 }
 
 class SqliteBackend implements Backend {

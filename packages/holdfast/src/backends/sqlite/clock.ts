@@ -87,6 +87,11 @@ async function readClockOffset(facts: MachineFacts): Promise<bigint> {
   return BigInt(match[1] as string) * 1_000_000_000n + BigInt(match[2] as string)
 }
 
+/** What the machine takes for the time of day, asked once in a boot; after that only its monotonic clock counts. */
+export function wallMs(): number {
+  return Date.now()
+}
+
 /** Real time for the backend's own patience with a busy file, whatever clock the leases are judged by. */
 export function elapsedMs(): number {
   return Number(process.hrtime.bigint()) / 1e6

@@ -21,6 +21,8 @@ export interface ConnectionOptions {
   readonly database: SqliteDatabase | undefined
   readonly driver: DriverName | undefined
   readonly busyMs: number
+  /** `FULL`: what is committed outlasts a power cut. `NORMAL`, the default: only the end of the process. */
+  readonly synchronous?: 'FULL' | 'NORMAL'
 }
 
 /**
@@ -139,7 +141,8 @@ export class Connection {
     await this.#patiently(() =>
       this.#transaction(database, (sql) => initialise(database, sql, path, machine)),
     )
-    await this.#patiently(() => database.exec('PRAGMA synchronous = NORMAL'))
+    const { synchronous = 'NORMAL' } = this.#options
+    if (synchronous === 'NORMAL') await this.#patiently(() => database.exec('PRAGMA synchronous = NORMAL'))
   }
 
   /** Tries again, between pauses that leave the process free, as long as somebody else has the file. */

@@ -162,3 +162,12 @@ export function malformedError(path: string, resource: string | null, what: stri
     { backend: 'sqlite', resource },
   )
 }
+
+/** The same for a record. Which one it is stays untold: its key is nobody's business. */
+export function malformedRecordError(path: string, what: string): BackendUnavailableError {
+  return new BackendUnavailableError(
+    `The SQLite database ${quote(path)} has a damaged record: ${what}. Another program wrote to it. Stop its users, and ` +
+      'delete the row or the file.',
+    { backend: 'sqlite' },
+  )
+}

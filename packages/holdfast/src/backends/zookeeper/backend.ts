@@ -11,7 +11,14 @@ import { Connections } from './connections.js'
 import { EphemeralNode } from './ephemeral.js'
 import { EXACT_PATHS, partsBelow } from './layout.js'
 import { SequentialNodes } from './sequential.js'
-import { type Acl, CREATOR_ACL, type Credential, OPEN_ACL, type TlsSettings } from './wire/zookeeper.js'
+import {
+  type Acl,
+  CREATOR_ACL,
+  type Credential,
+  OPEN_ACL,
+  type TlsSettings,
+  type ZooKeeperOptions,
+} from './wire/zookeeper.js'
 
 export type ZookeeperRecipe = 'sequential' | 'ephemeral'
 
@@ -54,18 +61,13 @@ const ACLS: ReadonlyMap<string, readonly Acl[]> = new Map([
 /** Opens the first session, because what the servers grant decides what the locks can promise. */
 export async function zookeeperBackend(options: ZookeeperOptions): Promise<Backend> {
   checkKeys(options, ['hosts', 'auth', 'tls', ...RECIPE_KEYS])
-  const { hosts, auth = [], tls, recipe = 'sequential', base = DEFAULT_BASE, exactPath = false } = options
-  const sessionMs = checkInteger(options.sessionMs ?? SESSION_MS, 'sessionMs', 1_000, SESSION_MS_MAX)
-  const acl = ACLS.get(options.acl ?? 'open')
-  if (acl === undefined) throw new InvalidInputError('acl', "'open' or 'creator'", options.acl)
-  if (acl === CREATOR_ACL && auth.length === 0) {
-    throw new InvalidInputError('acl', "'open', or `auth` to be given", options.acl)
-  }
+  const { recipe = 'sequential', base = DEFAULT_BASE, exactPath = false } = options
+  const { connection, acl } = checkedConnection(options)
   if (recipe !== 'sequential' && recipe !== 'ephemeral') {
     throw new InvalidInputError('recipe', "'sequential' or 'ephemeral'", recipe)
   }
   const layout = checkBoolean(exactPath, 'exactPath') ? EXACT_PATHS : partsBelow(checkBase(base, 'base'))
-  const connections = new Connections({ hosts, sessionMs, auth, ...(tls === undefined ? {} : { tls }) })
+  const connections = new Connections(connection)
   const nodes = {
     layout,
     acl,
@@ -77,4 +79,23 @@ export async function zookeeperBackend(options: ZookeeperOptions): Promise<Backe
   return recipe === 'sequential'
     ? new LineBackend(new SequentialNodes(nodes))
     : new ConnectionBackend(new EphemeralNode(nodes))
+}
+
+/** How servers are reached, and who may see what is made there. */
+export function checkedConnection({
+  hosts,
+  auth = [],
+  tls,
+  ...options
+}: Pick<ZookeeperOptions, 'hosts' | 'auth' | 'tls' | 'sessionMs' | 'acl'>): {
+  readonly connection: ZooKeeperOptions
+  readonly acl: readonly Acl[]
+} {
+  const sessionMs = checkInteger(options.sessionMs ?? SESSION_MS, 'sessionMs', 1_000, SESSION_MS_MAX)
+  const acl = ACLS.get(options.acl ?? 'open')
+  if (acl === undefined) throw new InvalidInputError('acl', "'open' or 'creator'", options.acl)
+  if (acl === CREATOR_ACL && auth.length === 0) {
+    throw new InvalidInputError('acl', "'open', or `auth` to be given", options.acl)
+  }
+  return { connection: { hosts, sessionMs, auth, ...(tls === undefined ? {} : { tls }) }, acl }
 }

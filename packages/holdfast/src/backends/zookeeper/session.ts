@@ -56,6 +56,13 @@ export class ZookeeperSession implements NodeSession {
     return { value, aliveUntil: this.#aliveUntil }
   }
 
+  /** Leaves it to the servers to end it, in their time: what it keeps stays there until then. */
+  abandon(): void {
+    if (this.isEnded) return
+    this.#isEnding = true
+    this.client.abandon()
+  }
+
   async end(): Promise<void> {
     if (this.isEnded) return
     this.#isEnding = true

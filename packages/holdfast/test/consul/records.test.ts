@@ -1,0 +1,119 @@
+import type { ConsulServer } from 'holdfast-servers'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { openConsulRecords } from '../../src/backends/consul/open-records.js'
+import {
+  askOf,
+  claimed,
+  completed,
+  describeSessionRecords,
+  eventually,
+  freshKey,
+  opened,
+  recordName,
+  type SessionServer,
+} from '../records/session-cases.js'
+import { connectTo, isMissing, keysOf, QUICK, server } from './support.js'
+
+const TIMEOUT_MS = 90_000
+
+describe.skipIf(isMissing)('Consul', { timeout: TIMEOUT_MS }, () => {
+  let consul: ConsulServer
+  beforeAll(async () => {
+    consul = await server()
+  }, TIMEOUT_MS)
+
+  const open = (port: number, prefix: string) =>
+    openConsulRecords(`consul://127.0.0.1:${port}/${prefix}?${QUICK}`)
+
+  const pathOf = (name: string): string => `/v1/kv/${name.replaceAll('+', '%2B')}`
+
+  async function entryOf(name: string) {
+    const keys = await keysOf(consul, name.replaceAll('+', '%2B'))
+    return keys.find(({ Key }) => Key === name) ?? null
+  }
+
+  const sessions = (): SessionServer => ({
+    port: consul.port,
+    open,
+    async put(name, value) {
+      await consul.request('PUT', pathOf(name), { body: value })
+    },
+    async get(name) {
+      const found = await entryOf(name)
+      return found === null ? null : Buffer.from(found.Value ?? '', 'base64').toString('utf8')
+    },
+    async endSessionOf(name) {
+      await consul.request('PUT', `/v1/session/destroy/${(await entryOf(name))?.Session}`)
+    },
+  })
+
+  describeSessionRecords('Consul', sessions)
+
+  test('an owner that works for long has its record written again, so that it outlasts him', async () => {
+    const prefix = freshKey().slice(0, 8)
+    const store = await opened(await open(consul.port, prefix))
+    const own = await claimed(store, askOf({ leaseMs: 1_000, retentionMs: 1_000 }))
+    const endOf = async (): Promise<number> => {
+      const found = await entryOf(recordName(prefix, own.key))
+      const [head = '{}'] = Buffer.from(found?.Value ?? '', 'base64')
+        .toString('utf8')
+        .split('\n')
+      return JSON.parse(head).endsAtMs
+    }
+    const first = await endOf()
+    const ask = { key: own.key, owner: own.owner, fence: own.fence, leaseMs: 1_000, retentionMs: 1_000 }
+    await eventually('it ends later', async () => {
+      expect(await store.renew([ask])).toEqual(['held'])
+      return (await endOf()) > first
+    })
+    // Written again it has the fence of the claim, and not that of the write.
+    expect(await store.read(own.key)).toMatchObject({ fence: own.fence, state: 'in-progress' })
+    expect(await store.finish(completed(own))).toBe('done')
+  })
+
+  test('a longer lease moves the owner to another session', async () => {
+    const prefix = freshKey().slice(0, 8)
+    const store = await opened(await open(consul.port, prefix))
+    const own = await claimed(store, askOf({ leaseMs: 10_000 }))
+    const name = `${recordName(prefix, own.key)}/owner`
+    const before = (await entryOf(name))?.Session
+    const ask = { key: own.key, owner: own.owner, fence: own.fence, leaseMs: 60_000, retentionMs: 3_600_000 }
+    expect(await store.renew([ask])).toEqual(['held'])
+    expect((await entryOf(name))?.Session).not.toBe(before)
+    expect(await store.finish(completed(own))).toBe('done')
+    expect(await entryOf(name)).toBe(null)
+  })
+
+  test('locks below the same prefix and records do not see each other', async () => {
+    const prefix = freshKey().slice(0, 8)
+    const store = await opened(await open(consul.port, prefix))
+    const own = await claimed(store, askOf({ leaseMs: 60_000 }))
+    const locks = await connectTo(`consul://127.0.0.1:${consul.port}/${prefix}?${QUICK}`)
+    await using hold = await locks.mutex(own.key).acquire({ waitMs: 5_000 })
+    await using other = await locks.mutex('+idempotency').acquire({ waitMs: 5_000 })
+    const names: string[] = []
+    for await (const { resource } of locks.list()) names.push(resource)
+    expect(names.toSorted()).toEqual(['+idempotency', own.key].toSorted())
+    hold.assertHeld()
+    other.assertHeld()
+    expect(await store.finish(completed(own))).toBe('done')
+  })
+
+  test('a purge removes what is over, with what is left of an owner', async () => {
+    const prefix = freshKey().slice(0, 8)
+    const store = await opened(await open(consul.port, prefix))
+    const [over, kept, lasting] = await Promise.all([
+      claimed(store, askOf({ leaseMs: 60_000 })),
+      claimed(store, askOf({ leaseMs: 60_000 })),
+      claimed(store, askOf({ leaseMs: 60_000, retentionMs: 1 })),
+    ])
+    await store.finish(completed(over, 'over', 1))
+    await store.finish(completed(kept))
+    await eventually('it is over', async () => (await store.read(over.key)) === null)
+    expect(await entryOf(recordName(prefix, over.key))).not.toBe(null)
+    expect(await store.purge?.(100)).toBe(1)
+    expect(await entryOf(recordName(prefix, over.key))).toBe(null)
+    expect(await store.read(kept.key)).toMatchObject({ state: 'completed' })
+    expect(await store.read(lasting.key)).toMatchObject({ state: 'in-progress' })
+  })
+})

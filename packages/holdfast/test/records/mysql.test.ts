@@ -1,0 +1,8 @@
+import { openMysqlRecords } from '../../src/backends/mysql/open-records.js'
+import { describeRecordStore } from './stores.js'
+
+await describeRecordStore('mysql', {
+  urlFor: (url, tag) => `${url}?table=${tag}&max=4`,
+  opener: openMysqlRecords,
+  histories: true,
+})

@@ -1,0 +1,3 @@
+import { describeRedisRecords } from './redis-records.js'
+
+await describeRedisRecords('redis-cluster')

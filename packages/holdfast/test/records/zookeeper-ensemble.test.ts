@@ -1,0 +1,7 @@
+import { openZookeeperRecords } from '../../src/backends/zookeeper/open-records.js'
+import { describeRecordStore } from './stores.js'
+
+await describeRecordStore('zookeeper-ensemble', {
+  urlFor: (url, tag) => `${url}/${tag}`,
+  opener: openZookeeperRecords,
+})
