@@ -23,8 +23,8 @@ const mayImport = {
   optimistic: (target) => ['core', 'tables', 'backends/shared'].includes(target),
   fencing: (target) => target === 'core' || target === 'tables',
   idempotency: (target) => target === 'core' || target === 'client',
-  dedupe: (target) => ['core', 'tables', 'idempotency'].includes(target),
-  http: (target) => target === 'core' || target === 'idempotency',
+  dedupe: (target) => ['core', 'tables', 'optimistic', 'idempotency'].includes(target),
+  http: (target) => ['core', 'client', 'idempotency'].includes(target),
   browser: () => false,
   testing: (target) =>
     ['core', 'client', 'primitives', 'fencing', 'idempotency', 'backends/memory'].includes(target),

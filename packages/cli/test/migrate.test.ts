@@ -68,6 +68,20 @@ for (const { store, recipes, bare } of DATABASES) {
       expect((await bench.holdfast(taken)).exitCode).toBe(75)
     })
 
+    test('the table of idempotency records is made and printed by --records', async () => {
+      const own = `${url}?tablePrefix=kept_`
+      const printed = await bench.holdfast(['migrate', '--url', own, '--records', '--print'])
+      expect(printed).toMatchObject({ exitCode: 0, stderr: '' })
+      expect(printed.stdout).toContain('kept_records')
+      expect(printed.stdout).not.toContain('kept_places')
+      for (const _ of ['first', 'again']) {
+        const { exitCode, stdout, stderr } = await bench.holdfast(['migrate', '--url', own, '--records'])
+        expect(stderr).toBe('')
+        expect(stdout).toMatch(/^These are there now, in [a-z]+:\n {2}table kept_records\n/)
+        expect(exitCode).toBe(0)
+      }
+    })
+
     test('what is printed makes the same by hand', async ({ skip }) => {
       const own = `${url}?tablePrefix=printed_`
       const { exitCode, stdout, stderr } = await bench.holdfast(['migrate', '--url', own, '--print'])

@@ -4,12 +4,13 @@ import { urlOption } from '../arguments.js'
 import type { Cli } from '../cli.js'
 import { EXIT } from '../exit-codes.js'
 import { orAborted } from '../interruption.js'
-import { withLocks } from '../store.js'
+import { withLocks, withRecords } from '../store.js'
 import { printLines, say } from '../terminal.js'
 
 interface MigrateOptions {
   readonly url?: string
   readonly print?: true
+  readonly records?: true
 }
 
 const EXAMPLES = `
@@ -18,6 +19,7 @@ Examples:
   holdfast migrate --url 'mysql://app@db-1/shop?tablePrefix=locks_'
   holdfast migrate --url postgres://db-1/shop --print | psql --single-transaction shop
   holdfast migrate --url mysql://db-1/shop --print | mysql shop
+  holdfast migrate --url postgres://app@db-1/shop --records
 
 It can be run again at any time, and while locks are held. The user must be allowed to make
 tables and routines; those who only lock need less, and "holdfast doctor" tells what.
@@ -31,32 +33,56 @@ Exit codes:
 export function migrateCommand(cli: Cli): Command {
   return new Command('migrate')
     .summary('make the tables and routines that a database needs')
-    .description('Make the tables and routines that locks in a database need, or bring them up to date.')
+    .description(
+      'Make the tables and routines that locks or records of idempotency in a database need, or bring them up to date.',
+    )
     .addOption(urlOption())
     .option('--print', 'print the SQL instead of running it')
+    .option('--records', 'make the table of idempotency records instead of those of locks')
     .addHelpText('after', EXAMPLES)
     .action(async (options: MigrateOptions) => {
       cli.exitCode = await migrate(cli, options)
     })
 }
 
-async function migrate(cli: Cli, { url, print }: MigrateOptions): Promise<number> {
+async function migrate(cli: Cli, { url, print, records }: MigrateOptions): Promise<number> {
   const { signal } = cli.interruption
+  if (records) {
+    return await withRecords(url, signal, async (store) => {
+      const make = async (): Promise<void> => {
+        await store.open()
+        await store.migrate?.()
+      }
+      return await showOrMake(store.schema ?? null, print, async () => {
+        await orAborted(make(), signal)
+        return store.name
+      })
+    })
+  }
   // An empty variable in the environment means the same as none.
   const schema = await schemaOf(url === '' ? undefined : url)
+  return await showOrMake(schema, print, () =>
+    withLocks(url, signal, async (locks) => {
+      await orAborted(locks.migrate(), signal)
+      return locks.backend
+    }),
+  )
+}
+
+/** `make` says the name of the store in which it has made everything. */
+async function showOrMake(
+  schema: string | null,
+  print: true | undefined,
+  make: () => Promise<string>,
+): Promise<number> {
   if (schema === null) {
     say('nothing to do: this store needs no tables')
-    return EXIT.ok
-  }
-  if (print) {
+  } else if (print) {
     printLines([schema.trimEnd()])
-    return EXIT.ok
+  } else {
+    printLines([`These are there now, in ${await make()}:`, ...madeBy(schema).map((each) => `  ${each}`)])
   }
-  return await withLocks(url, signal, async (locks) => {
-    await orAborted(locks.migrate(), signal)
-    printLines([`These are there now, in ${locks.backend}:`, ...madeBy(schema).map((each) => `  ${each}`)])
-    return EXIT.ok
-  })
+  return EXIT.ok
 }
 
 const MAKING =

@@ -36,13 +36,13 @@ export interface RunContext {
   /** The attempt that this one was taken over from; null where none was left unfinished. */
   readonly previous: AbandonedAttempt | null
   /** Runs it, keeps its result with the record, and gives that result to later attempts instead of running it again. */
-  step<S>(name: string, run: () => Promise<S> | S): Promise<S>
+  readonly step: <S>(name: string, run: () => Promise<S> | S) => Promise<S>
   /** A key for a call to somebody else's service: the same in every attempt, and another one for every name. */
-  childKey(name: string): string
+  readonly childKey: (name: string) => string
   /** The result goes to this caller only, and nothing is stored: the next call runs again. */
-  discard(): void
+  readonly discard: () => void
   /** The work counts as done, and its result is not stored: the next call is told so, and never runs. */
-  omitResult(): void
+  readonly omitResult: () => void
 }
 
 export interface Outcome<T> {
@@ -69,7 +69,8 @@ export type Reconciled<T> = { readonly retry: true } | { readonly complete: T }
 /** Turns values into text and back. `text` must be well-formed; what is in it is nobody else's business. */
 export interface Codec {
   encode(value: unknown, recordId: string): Promise<string> | string
-  decode(text: string, recordId: string): Promise<unknown> | unknown
+  /** A promise is awaited. */
+  decode(text: string, recordId: string): unknown
 }
 
 /** What is kept of a result: all of it, nothing, or something that it can be found again by. */
@@ -143,9 +144,13 @@ export interface IdempotencyEvent {
     | 'stale'
     | 'lease-lost'
     | 'complete-failed'
+    | 'result-not-kept'
     | 'store-error'
     | 'unprotected'
     | 'purge-failed'
+    | 'token-issued'
+    | 'token-spent'
+    | 'token-refused'
   readonly operation: string
   /** The beginning of a digest: the same for the same key, and no way back to it. */
   readonly ref: string

@@ -1,0 +1,91 @@
+import type { RecordStore } from '../core/records.js'
+import { createIdempotency, type Idempotency } from '../idempotency/idempotency.js'
+import type { IdempotencyOptions } from '../idempotency/types.js'
+import { readUrl, sqlitePath } from './url.js'
+
+type Opener = (rest: string, url: string) => Promise<RecordStore>
+
+/** Like the locks of a store, its records are loaded when they are asked for. */
+const OPENERS: ReadonlyMap<string, Opener> = new Map<string, Opener>([
+  ['memory', openMemory],
+  ['sqlite', openSqlite],
+  ['redis', openRedisUrl],
+  ['rediss', openRedisUrl],
+  ['redis+sentinel', openRedisUrl],
+  ['rediss+sentinel', openRedisUrl],
+  ['redis+cluster', openRedisUrl],
+  ['rediss+cluster', openRedisUrl],
+  ['redis+redlock', openRedisUrl],
+  ['rediss+redlock', openRedisUrl],
+  ['postgres', openPostgresUrl],
+  ['postgresql', openPostgresUrl],
+  ['mysql', openMysqlUrl],
+  ['mariadb', openMysqlUrl],
+  ['etcd', openEtcdUrl],
+  ['etcds', openEtcdUrl],
+  ['consul', openConsulUrl],
+  ['consuls', openConsulUrl],
+  ['zookeeper', openZookeeperUrl],
+  ['zookeepers', openZookeeperUrl],
+  ['memcached', openMemcachedUrl],
+  ['memcacheds', openMemcachedUrl],
+])
+
+/** The records of a store, by the URLs of `connect()`. They are opened by whoever uses them. */
+export async function connectRecords(url = 'sqlite:'): Promise<RecordStore> {
+  const { found: opener, rest } = readUrl(url, OPENERS)
+  return await opener(rest, url)
+}
+
+/** Opens idempotency over the store of a URL; the same URLs as for `connect()`. */
+export async function connectIdempotency(
+  url = 'sqlite:',
+  options: IdempotencyOptions = {},
+): Promise<Idempotency> {
+  return await createIdempotency(await connectRecords(url), options)
+}
+
+async function openMemory(name: string): Promise<RecordStore> {
+  const { memoryRecords } = await import('../backends/memory/records.js')
+  return name === '' ? memoryRecords() : memoryRecords(name)
+}
+
+async function openSqlite(rest: string): Promise<RecordStore> {
+  const { sqliteRecords } = await import('../backends/sqlite/records.js')
+  return sqliteRecords({ path: sqlitePath(rest) })
+}
+
+async function openRedisUrl(_rest: string, url: string): Promise<RecordStore> {
+  const { openRedisRecords } = await import('../backends/redis/open-records.js')
+  return await openRedisRecords(url)
+}
+
+async function openPostgresUrl(_rest: string, url: string): Promise<RecordStore> {
+  const { openPostgresRecords } = await import('../backends/postgres/open-records.js')
+  return await openPostgresRecords(url)
+}
+
+async function openMysqlUrl(_rest: string, url: string): Promise<RecordStore> {
+  const { openMysqlRecords } = await import('../backends/mysql/open-records.js')
+  return await openMysqlRecords(url)
+}
+
+async function openEtcdUrl(_rest: string, url: string): Promise<RecordStore> {
+  const { openEtcdRecords } = await import('../backends/etcd/open-records.js')
+  return await openEtcdRecords(url)
+}
+
+async function openConsulUrl(_rest: string, url: string): Promise<RecordStore> {
+  const { openConsulRecords } = await import('../backends/consul/open-records.js')
+  return await openConsulRecords(url)
+}
+
+async function openZookeeperUrl(_rest: string, url: string): Promise<RecordStore> {
+  const { openZookeeperRecords } = await import('../backends/zookeeper/open-records.js')
+  return await openZookeeperRecords(url)
+}
+
+async function openMemcachedUrl(_rest: string, url: string): Promise<RecordStore> {
+  const { openMemcachedRecords } = await import('../backends/memcached/open-records.js')
+  return await openMemcachedRecords(url)
+}

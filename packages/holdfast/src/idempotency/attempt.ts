@@ -1,0 +1,208 @@
+/** One attempt: what the work sees, and how it ends. */
+
+import { LockLostError, UnsupportedError } from '../core/errors.js'
+import type { ClaimAnswer, FinishAnswer } from '../core/records.js'
+import { failureOf } from './failure.js'
+import { childKeyOf } from './keys.js'
+import type { Lease, LeaseKeeper } from './lease.js'
+import type { Plan } from './plan.js'
+import type { RecordDesk } from './record-desk.js'
+import { Steps } from './steps.js'
+import type { AbandonedAttempt, IdempotencyEvent, Outcome, RunContext } from './types.js'
+import { isStorable } from './values.js'
+
+export type Claimed = Extract<ClaimAnswer, { readonly kind: 'claimed' }>
+export type Work<T> = (context: RunContext) => Promise<T> | T
+export type Tell = (type: IdempotencyEvent['type'], more?: Partial<IdempotencyEvent>) => void
+
+/** `unstored`: it was done, and the store knows nothing of a result: it was not wanted, or could not be kept. */
+export type Ending<T> =
+  | { readonly kind: 'done'; readonly outcome: Outcome<T>; readonly result: string | null }
+  | { readonly kind: 'unstored'; readonly outcome: Outcome<T> }
+  /** Somebody else has taken the record over. */
+  | { readonly kind: 'stale' }
+
+export class Attempt<T> {
+  readonly #desk: RecordDesk
+  readonly #leases: LeaseKeeper
+  readonly #plan: Plan<T>
+  readonly #lease: Lease
+  readonly #claimed: Claimed
+  readonly #tell: Tell
+  readonly #steps: Steps
+  #discards = false
+  #omits = false
+
+  constructor(
+    desk: RecordDesk,
+    leases: LeaseKeeper,
+    plan: Plan<T>,
+    lease: Lease,
+    claimed: Claimed,
+    tell: Tell,
+  ) {
+    this.#desk = desk
+    this.#leases = leases
+    this.#plan = plan
+    this.#lease = lease
+    this.#claimed = claimed
+    this.#tell = tell
+    this.#steps = new Steps(plan.key, plan.settings.codec, claimed.progress, (progress) =>
+      this.#save(progress),
+    )
+  }
+
+  /** Runs the work and stores what comes of it. The error of the work always wins. */
+  async play(work: Work<T>): Promise<Ending<T>> {
+    try {
+      const previous = await this.#previous()
+      const { onAbandoned } = this.#plan.settings
+      if (previous !== null && typeof onAbandoned === 'function') {
+        const found = await onAbandoned(previous)
+        if ('complete' in found) return await this.#complete(found.complete, true)
+      }
+      return await this.#work(work, previous)
+    } finally {
+      // Where nobody could find out what came of the attempt before, the record is left to run out as it is.
+      this.#leases.drop(this.#lease)
+    }
+  }
+
+  async #work(work: Work<T>, previous: AbandonedAttempt | null): Promise<Ending<T>> {
+    let value: T
+    try {
+      value = await work(this.#context(previous))
+    } catch (error) {
+      await this.#fail(error)
+      throw error
+    }
+    if (!this.#discards) return await this.#complete(value, false)
+    await this.#finish('released', null)
+    this.#tell('released')
+    return { kind: 'unstored', outcome: this.#outcome(value, false) }
+  }
+
+  async #complete(value: T, replayed: boolean): Promise<Ending<T>> {
+    const result = await this.#encode(value)
+    const answer = await this.#finish('completed', result)
+    if (answer === 'stale') return { kind: 'stale' }
+    const outcome = this.#outcome(value, replayed)
+    if (answer === 'done') this.#tell('completed')
+    return answer === 'done' ? { kind: 'done', outcome, result } : { kind: 'unstored', outcome }
+  }
+
+  async #fail(error: unknown): Promise<void> {
+    let text: string | null = null
+    try {
+      if (this.#plan.settings.isFinal(error)) {
+        text = await this.#textOf(failureOf(error))
+      }
+    } catch (reason) {
+      this.#tell('result-not-kept', { error: reason })
+    }
+    const state = text === null ? 'released' : 'failed'
+    if ((await this.#finish(state, text)) === 'done') this.#tell(state)
+  }
+
+  async #finish(
+    state: 'completed' | 'failed' | 'released',
+    result: string | null,
+  ): Promise<FinishAnswer | 'failed'> {
+    const { key, owner, fence } = this.#lease
+    const { retentionMs } = this.#plan.settings
+    const ask = { key, owner, fence, state, result, retentionMs }
+    return await this.#desk.finish(ask, this.#plan.ref, (error) => this.#tell('complete-failed', { error }))
+  }
+
+  /** null: it is not kept. The work is done, so whatever is wrong with its result is no reason to do it again. */
+  async #encode(value: T): Promise<string | null> {
+    const { keep } = this.#plan.settings
+    if (this.#omits || keep === 'none') return null
+    try {
+      const text = await this.#textOf(keep === 'whole' ? value : keep.to(value))
+      const spaceMax = this.#desk.store.traits.bytesMax - this.#steps.bytes
+      if (Buffer.byteLength(text) <= spaceMax) return text
+      this.#tell('result-not-kept')
+    } catch (error) {
+      this.#tell('result-not-kept', { error })
+    }
+    return null
+  }
+
+  /** A codec of the caller's own may give what some stores would refuse, and would go on refusing. */
+  async #textOf(value: unknown): Promise<string> {
+    const text = await this.#plan.settings.codec.encode(value, this.#plan.key)
+    if (isStorable(text)) return text
+    throw new UnsupportedError(
+      'The codec has to give well-formed text without control characters below U+0020.',
+    )
+  }
+
+  async #save(progress: string): Promise<FinishAnswer | 'failed'> {
+    const { key, owner, fence } = this.#lease
+    try {
+      const answer = await this.#desk.ask(this.#plan.ref, () =>
+        this.#desk.store.save({ key, owner, fence, progress }),
+      )
+      if (answer === 'stale') this.#lease.lose('expired', this.#desk.store.name)
+      return answer
+    } catch (error) {
+      this.#tell('store-error', { error })
+      return 'failed'
+    }
+  }
+
+  async #previous(): Promise<AbandonedAttempt | null> {
+    const { tookOver, attempt } = this.#claimed
+    return tookOver ? { attempt: attempt - 1, steps: await this.#steps.known() } : null
+  }
+
+  #outcome(value: T, replayed: boolean): Outcome<T> {
+    const { fence, attempt, createdAtMs } = this.#claimed
+    return { value, replayed, fence, attempt, createdAt: dateOf(createdAtMs) }
+  }
+
+  #context(previous: AbandonedAttempt | null): RunContext {
+    const { fence, attempt } = this.#claimed
+    const lease = this.#lease
+    return {
+      get signal() {
+        return lease.signal
+      },
+      fence,
+      attempt,
+      previous,
+      step: async (name, run) => await this.#steps.run(name, run),
+      childKey: (name) => childKeyOf(this.#plan.key, name),
+      discard: () => {
+        this.#discards = true
+      },
+      omitResult: () => {
+        this.#omits = true
+      },
+    }
+  }
+}
+
+/** The same without a store: nothing is kept, and nothing keeps a second run away. */
+export function unprotectedContext<T>(plan: Plan<T>): RunContext {
+  const steps = new Steps(plan.key, plan.settings.codec, null, async () => 'failed')
+  return {
+    signal: new AbortController().signal,
+    fence: 0n,
+    attempt: 1,
+    previous: null,
+    step: async (name, run) => await steps.run(name, run),
+    childKey: (name) => childKeyOf(plan.key, name),
+    discard: () => {},
+    omitResult: () => {},
+  }
+}
+
+export function dateOf(ms: number | null): Date | null {
+  return ms === null ? null : new Date(ms)
+}
+
+export function leaseLost(ref: string, backend: string): LockLostError {
+  return new LockLostError('expired', { resource: ref, backend })
+}

@@ -1,0 +1,151 @@
+/** The lease of an attempt, kept by the same keeper that keeps locks. */
+
+import type { Owner, Renewal, RenewRequest } from '../core/backend.js'
+import { LockLostError, type LockLostReason } from '../core/errors.js'
+import type { HoldfastEvent } from '../core/events.js'
+import { Keeper } from '../core/keeper.js'
+import type { ClaimRef, RecordStore } from '../core/records.js'
+import type { Runtime } from '../core/runtime.js'
+import { Standing } from '../core/standing.js'
+
+const SHAPE = { kind: 'mutex', limit: 1 } as const
+
+/** An attempt that is under way. */
+export class Lease implements ClaimRef {
+  readonly key: string
+  readonly owner: string
+  readonly fence: bigint
+  readonly retentionMs: number | null
+  readonly standing: Standing
+  /** What errors and events call it. */
+  readonly ref: string
+  #controller: AbortController | null = null
+  #lost: LockLostError | null = null
+
+  constructor(claim: ClaimRef & Pick<Lease, 'retentionMs'>, standing: Standing, ref: string) {
+    this.key = claim.key
+    this.owner = claim.owner
+    this.fence = claim.fence
+    this.retentionMs = claim.retentionMs
+    this.standing = standing
+    this.ref = ref
+  }
+
+  /** Made on demand, because most work never looks at it and it is the dearest part of a lease. */
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController()
+      if (this.#lost !== null) this.#controller.abort(this.#lost)
+    }
+    return this.#controller.signal
+  }
+
+  lose(reason: LockLostReason, backend: string): void {
+    this.#lost ??= new LockLostError(reason, { resource: this.ref, backend })
+    this.#controller?.abort(this.#lost)
+  }
+}
+
+export interface LeaseTerms {
+  readonly leaseMs: number
+  readonly maxRunMs: number
+  readonly retentionMs: number | null
+}
+
+/** Keeps the leases of all attempts of one client, in batches. */
+export class LeaseKeeper {
+  readonly #store: RecordStore
+  readonly #runtime: Runtime
+  readonly #keeper: Keeper
+  readonly #leases = new Map<string, Lease>()
+  readonly #onLost: (lease: Lease) => void
+  readonly #who: Owner
+
+  constructor(
+    store: RecordStore,
+    runtime: Runtime,
+    requestMs: number,
+    onLost: (lease: Lease) => void,
+    onFailed: (error: unknown) => void,
+  ) {
+    this.#store = store
+    this.#runtime = runtime
+    this.#onLost = onLost
+    this.#who = { ...runtime.identity, client: '' }
+    const renewer = {
+      name: store.name,
+      renew: (requests: readonly RenewRequest[]) => this.#renew(requests),
+    }
+    const report = (event: HoldfastEvent): void => {
+      if (event.type === 'renewal-failed') onFailed(event.error)
+    }
+    this.#keeper = new Keeper(renewer, runtime, { requestMs }, report)
+  }
+
+  /** What `keep` must be told later: taken before the request leaves, because a lease counts from then. */
+  departure(): { readonly sentAt: number; readonly awake: number } {
+    return { awake: this.#keeper.wakefulness(), sentAt: this.#runtime.clock.monotonicMs() }
+  }
+
+  /** Begins to keep an attempt. null: the answer took so long that nothing of the lease is left to rely on. */
+  keep(
+    claim: ClaimRef,
+    promisedMs: number,
+    { sentAt, awake }: { readonly sentAt: number; readonly awake: number },
+    terms: LeaseTerms,
+    ref: string,
+  ): Lease | null {
+    const { leaseMs, maxRunMs, retentionMs } = terms
+    const { key, owner } = claim
+    const stored = {
+      id: owner,
+      resource: key,
+      shape: SHAPE,
+      weight: 1,
+      ttlMs: leaseMs,
+      owner: this.#who,
+      note: null,
+    }
+    const standing = new Standing(stored, true, leaseMs, 0)
+    standing.placed(claim.fence, sentAt, promisedMs, awake)
+    standing.state = 'held'
+    const now = this.#runtime.clock.monotonicMs()
+    if (now >= standing.abortAt || this.#keeper.wakefulness() !== awake) return null
+    standing.limitAt = now + maxRunMs
+    const lease = new Lease({ ...claim, retentionMs }, standing, ref)
+    standing.onLost = (reason) => {
+      this.#leases.delete(owner)
+      lease.lose(reason, this.#store.name)
+      this.#onLost(lease)
+    }
+    this.#leases.set(owner, lease)
+    this.#keeper.keep(standing)
+    return lease
+  }
+
+  drop(lease: Lease): void {
+    this.#leases.delete(lease.owner)
+    void this.#keeper.drop(lease.standing)
+  }
+
+  /** Every attempt that is still under way is told to stop. */
+  stop(): void {
+    for (const { standing } of this.#leases.values()) this.#keeper.lose(standing, 'closed')
+    this.#keeper.stop()
+  }
+
+  #renew(requests: readonly RenewRequest[]): Promise<readonly Renewal[]> {
+    const asks = requests.map(({ claim, fence, leaseMs }) => {
+      const lease = this.#leases.get(claim.id)
+      return {
+        key: claim.resource,
+        owner: claim.id,
+        fence: fence as bigint,
+        // One that has just ended is only asked for: what becomes of the record is not its renewal's business any more.
+        leaseMs: lease === undefined ? 0 : leaseMs,
+        retentionMs: lease?.retentionMs ?? null,
+      }
+    })
+    return this.#store.renew(asks)
+  }
+}

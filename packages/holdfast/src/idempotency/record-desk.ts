@@ -1,0 +1,106 @@
+/** Requests to the store of records, each with its own deadline, and what is done when an answer does not come. */
+
+import { attempted, withDeadline } from '../core/deadline.js'
+import { ClosedError, HoldfastError } from '../core/errors.js'
+import type { ClaimAnswer, ClaimAsk, FinishAnswer, FinishAsk, RecordStore } from '../core/records.js'
+import type { Runtime } from '../core/runtime.js'
+
+/** A completion that the store has not taken is worth more tries than anything else: without it the work is done twice. */
+const FINISH_PAUSES_MS = [20, 80, 300, 1_000, 1_000, 1_000]
+
+export class RecordDesk {
+  readonly store: RecordStore
+  readonly runtime: Runtime
+  readonly #requestMs: number
+  #isClosed = false
+
+  constructor(store: RecordStore, runtime: Runtime, requestMs: number) {
+    this.store = store
+    this.runtime = runtime
+    this.#requestMs = requestMs
+  }
+
+  nowMs(): number {
+    return this.runtime.clock.monotonicMs()
+  }
+
+  close(): void {
+    this.#isClosed = true
+  }
+
+  checkOpen(): void {
+    if (this.#isClosed) throw new ClosedError({ backend: this.store.name })
+  }
+
+  /** One request. `OutcomeUnknownError` when it is not answered in time. */
+  async ask<T>(ref: string | null, request: () => Promise<T>): Promise<T> {
+    const context = { resource: ref, backend: this.store.name }
+    return await withDeadline(this.runtime.timers, this.#requestMs, true, attempted(request), context)
+  }
+
+  /** A claim whose answer got lost may have been made. Asked again, the store finds it by its owner and says so. */
+  async claim(ask: ClaimAsk, ref: string): Promise<ClaimAnswer> {
+    try {
+      return await this.ask(ref, () => this.store.claim(ask))
+    } catch (error) {
+      if (codeOf(error) !== 'OUTCOME_UNKNOWN') throw error
+      return await this.ask(ref, () => this.store.claim(ask))
+    }
+  }
+
+  /**
+   * Ends an attempt. Tried again for as long as the pauses last, and not at all for a release, which only saves others the
+   * wait for the lease. Whatever goes wrong is given to `onError`; the answer is `failed` then.
+   */
+  async finish(
+    ask: FinishAsk,
+    ref: string,
+    onError: (error: unknown) => void,
+  ): Promise<FinishAnswer | 'failed'> {
+    const pauses = ask.state === 'released' ? [] : FINISH_PAUSES_MS
+    let current = ask
+    for (let tries = 0; ; tries += 1) {
+      try {
+        return await this.ask(ref, () => this.store.finish(current))
+      } catch (error) {
+        onError(error)
+        const pauseMs = pauses[tries]
+        if (pauseMs === undefined || codeOf(error) === 'CLOSED') return 'failed'
+        // The store does not take this result, so it is told at least that the work was done.
+        if (codeOf(error) === 'UNSUPPORTED') current = { ...current, result: null }
+        await this.pause(pauseMs, null)
+      }
+    }
+  }
+
+  /** Rejects with the signal's reason when that aborts. */
+  pause(ms: number, signal: AbortSignal | null): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) {
+        reject(signal.reason as Error)
+        return
+      }
+      const end = (): void => {
+        timer.cancel()
+        reject(signal?.reason as Error)
+      }
+      const timer = this.runtime.timers.start(
+        ms,
+        () => {
+          signal?.removeEventListener('abort', end)
+          resolve()
+        },
+        true,
+      )
+      signal?.addEventListener('abort', end, { once: true })
+    })
+  }
+}
+
+export function codeOf(error: unknown): string | null {
+  // By its code and not by its class: there may be two copies of the library in one program.
+  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : null
+  return typeof code === 'string' && (error instanceof HoldfastError || 'backend' in (error as Error))
+    ? code
+    : null
+}

@@ -1,0 +1,3 @@
+import { describeProcesses } from './processes/suite.js'
+
+await describeProcesses('etcd', (url) => `${url}?versionWarning=false`)

@@ -1,0 +1,3 @@
+import { describeProcesses } from './processes/suite.js'
+
+await describeProcesses('mariadb', (url) => `${url}?max=4`)

@@ -1,0 +1,3 @@
+import { describeRun } from './contract/suite.js'
+
+await describeRun('memcached')

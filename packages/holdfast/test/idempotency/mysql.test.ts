@@ -1,0 +1,3 @@
+import { describeRun } from './contract/suite.js'
+
+await describeRun('mysql', (url) => `${url}?max=4`)

@@ -1,0 +1,3 @@
+import { describeProcesses } from './processes/suite.js'
+
+await describeProcesses('postgres', (url) => `${url}?max=4`)
