@@ -26,6 +26,15 @@ export async function retryOptimistic<T>(
   fn: (attempt: number) => Promise<T> | T,
   options: RetryOptions = {},
 ): Promise<T> {
+  return await retryWhile(fn, options, isLost)
+}
+
+/** The same for whatever `mayRunAgain` says. */
+export async function retryWhile<T>(
+  fn: (attempt: number) => Promise<T> | T,
+  options: RetryOptions,
+  mayRunAgain: (error: unknown) => boolean,
+): Promise<T> {
   checkFunction(fn, 'fn')
   checkKeys(options, ['attempts', 'baseMs', 'maxMs', 'deadlineMs', 'signal'])
   const attempts = checkInteger(options.attempts ?? 3, 'attempts', 1, ATTEMPTS_MAX)
@@ -39,7 +48,7 @@ export async function retryOptimistic<T>(
     try {
       return await fn(attempt)
     } catch (error) {
-      if (!isLost(error) || attempt >= attempts) throw error
+      if (!mayRunAgain(error) || attempt >= attempts) throw error
       const pauseMs = Math.min(maxMs, baseMs * 2 ** (attempt - 1))
       // A pause that ends too late would only keep the caller from hearing it.
       if (monotonicMs() + pauseMs > endsAt) throw error
@@ -48,7 +57,7 @@ export async function retryOptimistic<T>(
   }
 }
 
-function isLost(error: unknown): boolean {
+export function isLost(error: unknown): boolean {
   return (
     error instanceof StaleVersionError ||
     error instanceof SerializationError ||

@@ -3,6 +3,8 @@
 import type { SqliteDatabase } from '../backends/sqlite/client.js'
 import { InvalidInputError } from '../core/errors.js'
 
+export type { SqliteDatabase }
+
 /** `mysql` is MariaDB as well. */
 export type Dialect = 'postgres' | 'mysql' | 'sqlite'
 
@@ -26,6 +28,7 @@ export interface MysqlStatement {
 /** A connection or a pool of `mysql2/promise`. */
 export interface MysqlExecutor {
   execute(statement: MysqlStatement): Promise<[unknown, unknown]>
+  query?(text: string): Promise<[unknown, unknown]>
 }
 
 /** What a table can be reached by: `pg`, `mysql2/promise`, or a SQLite database of any of the three drivers. */

@@ -2,7 +2,7 @@
 
 import type { SqliteDatabase, SqliteStatement, SqliteValue } from '../backends/sqlite/client.js'
 import { InvalidInputError, UnsupportedError } from '../core/errors.js'
-import { type Dialect, isPool, type MysqlExecutor, nameClient, type PgQueryable } from './clients.js'
+import { type Dialect, has, isPool, type MysqlExecutor, nameClient, type PgQueryable } from './clients.js'
 import { isBusy, isInsideTransaction, isNoTransaction, tableError } from './errors.js'
 
 export type Row = Readonly<Record<string, unknown>>
@@ -30,6 +30,11 @@ export interface Database {
   write(change: TableChange): Promise<Written>
   /** The same with RETURNING, which MySQL does not have. The rows are as the caller has set it up. */
   writeReturning(change: TableChange): Promise<readonly Row[]>
+  /**
+   * Runs a fixed text without values that is about the session or the transaction, which MySQL does not prepare. Several
+   * statements at once are not for MySQL.
+   */
+  command(text: string): Promise<void>
 }
 
 export interface TableChange {
@@ -74,6 +79,14 @@ class PgDatabase implements Database {
   async write({ text, values }: TableChange): Promise<Written> {
     const { rowCount } = await this.#query(text, values)
     return { matched: rowCount ?? 0, insertId: null, serverStatus: null }
+  }
+
+  async command(text: string): Promise<void> {
+    try {
+      await this.#client.query(text)
+    } catch (error) {
+      throw tableError('postgres', error)
+    }
   }
 
   async #query(text: string, values: readonly unknown[]): ReturnType<PgQueryable['query']> {
@@ -128,6 +141,15 @@ class MysqlDatabase implements Database {
     }
   }
 
+  async command(text: string): Promise<void> {
+    if (this.#client.query === undefined) throw this.#strange()
+    try {
+      await this.#client.query(text)
+    } catch (error) {
+      throw tableError('mysql', error)
+    }
+  }
+
   async #execute(
     sql: string,
     values: readonly unknown[],
@@ -167,7 +189,8 @@ class SqliteTables implements Database {
 
   async rows(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
     try {
-      return this.#client.prepare(text).all(...(values as readonly SqliteValue[])) as readonly Row[]
+      const statement = this.#client.prepare(text)
+      return statement.all(...positional(statement, values)) as readonly Row[]
     } catch (error) {
       throw tableError('sqlite', error)
     }
@@ -182,6 +205,14 @@ class SqliteTables implements Database {
     return { matched: Number(changes), insertId: null, serverStatus: null }
   }
 
+  async command(text: string): Promise<void> {
+    try {
+      this.#client.exec(text)
+    } catch (error) {
+      throw tableError('sqlite', error)
+    }
+  }
+
   /**
    * Takes the lock of the database by a statement of its own first. A prepared statement that meets a busy database stays
    * half done in `libsql` 0.5 until it is collected; what is written meanwhile looks written, and is rolled back then.
@@ -192,7 +223,8 @@ class SqliteTables implements Database {
   ): T {
     const isOwn = this.#begin(table)
     try {
-      const result = run(this.#client.prepare(text), values as readonly SqliteValue[])
+      const statement = this.#client.prepare(text)
+      const result = run(statement, positional(statement, values))
       if (isOwn) this.#client.exec('COMMIT')
       return result
     } catch (error) {
@@ -226,4 +258,14 @@ class SqliteTables implements Database {
       if (!isNoTransaction(error)) throw error
     }
   }
+}
+
+/**
+ * `libsql` takes a single value that is an object for the values of named parameters, and ends the process when it is
+ * bytes. In an array it does not; and `node:sqlite`, which is known by this method, takes no array.
+ */
+function positional(statement: SqliteStatement, values: readonly unknown[]): readonly SqliteValue[] {
+  const isAlone = values.length === 1 && values[0] instanceof Uint8Array
+  const given = isAlone && !has(statement, 'setAllowBareNamedParameters') ? [values] : values
+  return given as readonly SqliteValue[]
 }

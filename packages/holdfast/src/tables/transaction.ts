@@ -1,7 +1,7 @@
 import type { SqliteDatabase } from '../backends/sqlite/client.js'
 import { InvalidInputError } from '../core/errors.js'
 import { has, type SqlClient } from './clients.js'
-import type { Database } from './database.js'
+import type { Database, Written } from './database.js'
 import { isInsideTransaction, sqlState } from './errors.js'
 
 /** Flags of the protocol of MySQL: a transaction is open; each statement is one of its own. */
@@ -26,10 +26,29 @@ async function isInTransaction(tx: SqlClient, database: Database): Promise<boole
       return pgStatus(tx) === 'T' || (await takesSavepoint(database))
     case 'mysql': {
       const { serverStatus } = await database.write({ table: '', text: 'DO 0', values: [] })
-      const status = serverStatus ?? IN_TRANSACTION
-      // Without autocommit the next statement begins one.
-      return (status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0
+      return isInside(serverStatus)
     }
+    case 'sqlite':
+      return sqliteStatus(tx as SqliteDatabase)
+  }
+}
+
+/** What the flags of a session of MySQL say. Without autocommit the next statement begins a transaction. */
+function isInside(serverStatus: number | null): boolean {
+  const status = serverStatus ?? IN_TRANSACTION
+  return (status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0
+}
+
+/**
+ * Whether the transaction is still there after a change of a row, as far as that can be told without asking the server
+ * once more.
+ */
+export function isStillInTransaction(tx: SqlClient, database: Database, written: Written): boolean {
+  switch (database.dialect) {
+    case 'postgres':
+      return (pgStatus(tx) ?? 'T') === 'T'
+    case 'mysql':
+      return isInside(written.serverStatus)
     case 'sqlite':
       return sqliteStatus(tx as SqliteDatabase)
   }

@@ -242,4 +242,16 @@ await describeSql('an update by condition', (store) => {
     expect(await store.value("SELECT note FROM items WHERE name <> 'ink'")).toBe(PLANTED.at(-1))
     expect(await stored('note', 'ink')).toBe('of the other row')
   })
+
+  it('takes bytes as the only value of a key', async () => {
+    await makeItems(store)
+    const missing = updateVersioned(store.db, {
+      table,
+      key: { name: Buffer.from('no') },
+      version: 1,
+      set: {},
+    })
+    // `libsql` ends the process if it is given bytes alone.
+    expect(await errorOf(missing)).toBeInstanceOf(store.dialect === 'postgres' ? Error : RowMissingError)
+  })
 })
