@@ -10,6 +10,7 @@ import { embeddedGroups } from './embedded/groups.js'
 import { contendAsWorker, WORKER_FLAG } from './embedded/processes.js'
 import { etcdGroups } from './etcd/groups.js'
 import type { Findings, Group } from './group.js'
+import { httpGroups } from './http/groups.js'
 import { memcachedGroups } from './memcached/groups.js'
 import { Progress } from './progress.js'
 import { redisGroups } from './redis/groups.js'
@@ -28,6 +29,7 @@ const groups: readonly Group[] = [
   ...etcdGroups,
   ...consulGroups,
   ...zookeeperGroups,
+  ...httpGroups,
 ]
 
 async function main(args: readonly string[]): Promise<void> {

@@ -3,6 +3,7 @@
 import type { Group } from '../group.js'
 import { crowd, processes } from './contended.js'
 import { handOver } from './hand-over.js'
+import { idempotency } from './idempotency.js'
 import { serverCpu } from './server-cpu.js'
 import { bytes, held, lifetime } from './stock.js'
 import { uncontended } from './uncontended.js'
@@ -24,5 +25,15 @@ export const redisGroups: readonly Group[] = [
   { name: 'redis-server-cpu', about: 'processor time of the server for each acquisition', run: serverCpu },
   { name: 'redis-held-10k', about: 'what it costs to keep 10,000 locks', run: held },
   { name: 'redis-bytes', about: 'memory of the server for each of a million held locks', run: bytes },
+  {
+    name: 'redis-idempotency-1',
+    about: 'first run and replay, one caller, against bare round trips and the peers',
+    run: (bench) => idempotency(bench, 1),
+  },
+  {
+    name: 'redis-idempotency-64',
+    about: 'the same with 64 callers',
+    run: (bench) => idempotency(bench, 64),
+  },
   { name: 'redis-lifetime', about: 'a million names leave no key behind', run: lifetime },
 ]

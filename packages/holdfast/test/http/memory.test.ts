@@ -1,0 +1,4 @@
+import { memoryRecords } from '../../src/backends/memory/records.js'
+import { describeAdapters } from './describe-adapters.js'
+
+describeAdapters('memory', async () => memoryRecords('http-suite'))

@@ -1,0 +1,13 @@
+import { storeFor } from 'holdfast-servers'
+import { afterAll, it } from 'vitest'
+import { connectRecords } from '../../src/idempotency.js'
+import { describeAdapters } from './describe-adapters.js'
+
+const outcome = await storeFor('redis')
+if (outcome.kind === 'not run') {
+  it.skip(`HTTP over Redis (not run: ${outcome.reason})`)
+} else {
+  const { store } = outcome
+  afterAll(() => store.dispose())
+  describeAdapters('Redis', () => connectRecords(store.url))
+}

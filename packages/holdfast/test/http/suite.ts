@@ -1,0 +1,16 @@
+/** The requirements of HTTP, by their numbers, for any adapter over any store. */
+
+import type { HttpBench } from './bench.js'
+import { answering } from './cases/answering.js'
+import { guarding } from './cases/guarding.js'
+import { streaming } from './cases/streaming.js'
+
+export interface HttpCase {
+  /** Begins with the number that the test has in the list of requirements. */
+  readonly title: string
+  /** It waits for a time to pass. All of these run at the same time, and use paths of their own. */
+  readonly waits?: true
+  run(bench: HttpBench): Promise<void>
+}
+
+export const httpCases: readonly HttpCase[] = [...answering, ...streaming, ...guarding]
