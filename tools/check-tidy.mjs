@@ -18,8 +18,11 @@ const markers = new RegExp(`\\b(${['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X', 'HA' +
 const machinePath = new RegExp(`(?<![\\w.~*)}-])/(${['work', 'root'].join('|')})/`)
 const textFileBytesMax = 2_000_000
 
-/** The files of the library that may touch the clock, the timers and the randomness of the machine. */
-const mayTouchMachine = [/^client\/system\.ts$/, /^backends\/[^/]+\/clock\.ts$/, /^testing\//]
+/**
+ * The files of the library that may touch the clock, the timers and the randomness of the machine. What runs in a browser
+ * has no system given to it, and no simulation runs it.
+ */
+const mayTouchMachine = [/^client\/system\.ts$/, /^backends\/[^/]+\/clock\.ts$/, /^testing\//, /^browser\//]
 
 /**
  * @param {ts.Node} node
