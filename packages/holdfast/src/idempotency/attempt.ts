@@ -47,8 +47,12 @@ export class Attempt<T> {
     this.#lease = lease
     this.#claimed = claimed
     this.#tell = tell
-    this.#steps = new Steps(plan.key, plan.settings.codec, claimed.progress, (progress) =>
-      this.#save(progress),
+    this.#steps = new Steps(
+      plan.key,
+      plan.settings.codec,
+      claimed.progress,
+      (progress) => this.#save(progress),
+      (error) => this.#tell('result-not-kept', { error }),
     )
   }
 
@@ -92,16 +96,19 @@ export class Attempt<T> {
   }
 
   async #fail(error: unknown): Promise<void> {
-    let text: string | null = null
-    try {
-      if (this.#plan.settings.isFinal(error)) {
-        text = await this.#textOf(failureOf(error))
-      }
-    } catch (reason) {
-      this.#tell('result-not-kept', { error: reason })
-    }
-    const state = text === null ? 'released' : 'failed'
+    const state = this.#isFinal(error) ? 'failed' : 'released'
+    const text = state === 'failed' ? await this.#kept(() => failureOf(error)) : null
     if ((await this.#finish(state, text)) === 'done') this.#tell(state)
+  }
+
+  /** A question that is answered with an error is not answered, and then nothing is final. */
+  #isFinal(error: unknown): boolean {
+    try {
+      return this.#plan.settings.isFinal(error)
+    } catch (reason) {
+      this.#tell('store-error', { error: reason })
+      return false
+    }
   }
 
   async #finish(
@@ -114,12 +121,16 @@ export class Attempt<T> {
     return await this.#desk.finish(ask, this.#plan.ref, (error) => this.#tell('complete-failed', { error }))
   }
 
-  /** null: it is not kept. The work is done, so whatever is wrong with its result is no reason to do it again. */
   async #encode(value: T): Promise<string | null> {
     const { keep } = this.#plan.settings
     if (this.#omits || keep === 'none') return null
+    return await this.#kept(() => (keep === 'whole' ? value : keep.to(value)))
+  }
+
+  /** null: it is not kept. The work is over, so whatever is wrong with what came of it is no reason to do it again. */
+  async #kept(make: () => unknown): Promise<string | null> {
     try {
-      const text = await this.#textOf(keep === 'whole' ? value : keep.to(value))
+      const text = await this.#textOf(make())
       const spaceMax = this.#desk.store.traits.bytesMax - this.#steps.bytes
       if (Buffer.byteLength(text) <= spaceMax) return text
       this.#tell('result-not-kept')
@@ -186,7 +197,13 @@ export class Attempt<T> {
 
 /** The same without a store: nothing is kept, and nothing keeps a second run away. */
 export function unprotectedContext<T>(plan: Plan<T>): RunContext {
-  const steps = new Steps(plan.key, plan.settings.codec, null, async () => 'failed')
+  const steps = new Steps(
+    plan.key,
+    plan.settings.codec,
+    null,
+    async () => 'failed',
+    () => {},
+  )
   return {
     signal: new AbortController().signal,
     fence: 0n,

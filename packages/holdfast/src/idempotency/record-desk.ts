@@ -67,7 +67,7 @@ export class RecordDesk {
         const pauseMs = pauses[tries]
         if (pauseMs === undefined || codeOf(error) === 'CLOSED') return 'failed'
         // The store does not take this result, so it is told at least that the work was done.
-        if (codeOf(error) === 'UNSUPPORTED') current = { ...current, result: null }
+        if (isRefusal(error)) current = { ...current, result: null }
         await this.pause(pauseMs, null)
       }
     }
@@ -103,4 +103,10 @@ export function codeOf(error: unknown): string | null {
   return typeof code === 'string' && (error instanceof HoldfastError || 'backend' in (error as Error))
     ? code
     : null
+}
+
+/** What was asked for can never be done, however often it is tried. */
+function isRefusal(error: unknown): boolean {
+  const code = codeOf(error)
+  return code === 'UNSUPPORTED' || code === 'INVALID_INPUT'
 }

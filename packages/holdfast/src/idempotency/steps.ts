@@ -14,16 +14,24 @@ export class Steps {
   readonly #recordId: string
   readonly #codec: Codec
   readonly #save: SaveProgress
+  readonly #onUnstorable: (error: unknown) => void
   /** Encoded results, by name. */
   readonly #done: Map<string, string>
   readonly #begun = new Set<string>()
   #saving: Promise<unknown> = Promise.resolve()
   #text: string
 
-  constructor(recordId: string, codec: Codec, progress: string | null, save: SaveProgress) {
+  constructor(
+    recordId: string,
+    codec: Codec,
+    progress: string | null,
+    save: SaveProgress,
+    onUnstorable: (error: unknown) => void,
+  ) {
     this.#recordId = recordId
     this.#codec = codec
     this.#save = save
+    this.#onUnstorable = onUnstorable
     this.#done = new Map(readProgress(progress))
     this.#text = progress ?? ''
   }
@@ -41,8 +49,8 @@ export class Steps {
   }
 
   /**
-   * A result that could not be kept is given back all the same: it is real, and the next step's save has it in it. Only a
-   * crash right then would do the step again.
+   * A result that could not be kept is given back all the same: it is real. The next step's save has it in it, unless it
+   * cannot be stored at all. Only a crash right then, or a later failure of the work, would do the step again.
    */
   async run<S>(name: string, run: () => Promise<S> | S): Promise<S> {
     checkName(name, 'name')
@@ -53,7 +61,14 @@ export class Steps {
     const kept = this.#done.get(name)
     if (kept !== undefined) return (await this.#codec.decode(kept, this.#recordId)) as S
     const value = await run()
-    this.#done.set(name, await this.#codec.encode(value, this.#recordId))
+    let text: string
+    try {
+      text = await this.#codec.encode(value, this.#recordId)
+    } catch (error) {
+      this.#onUnstorable(error)
+      return value
+    }
+    this.#done.set(name, text)
     await this.#saveAll()
     return value
   }

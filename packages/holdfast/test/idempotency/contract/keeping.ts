@@ -24,6 +24,45 @@ function skewed(byMs: number): Runtime {
 
 export const keeping: readonly RunCase[] = [
   {
+    title: '12. a final error that cannot be stored is not thrown again, and the work does not run again',
+    async run(bench) {
+      const order = bench.target()
+      const broken = { encode: () => Promise.reject(new Error('no')), decode: (text: string) => text }
+      const options = { isFinal: () => true, codec: broken }
+      await expect(bench.a.run(order, () => Promise.reject(new Error('declined')), options)).rejects.toThrow(
+        'declined',
+      )
+      await refusal(bench.b.run(order, never), 'RESULT_NOT_KEPT')
+      expect(await bench.b.inspect(order)).toMatchObject({ state: 'failed' })
+    },
+  },
+  {
+    title: '12. an error of which nobody can say whether it is final releases the key',
+    async run(bench) {
+      const order = bench.target()
+      const isFinal = (): boolean => {
+        throw new Error('no idea')
+      }
+      await expect(
+        bench.a.run(order, () => Promise.reject(new Error('declined')), { isFinal }),
+      ).rejects.toThrow('declined')
+      expect(await bench.b.run(order, ({ attempt }) => attempt)).toMatchObject({ value: 2, replayed: false })
+    },
+  },
+  {
+    title: '26. a step whose result cannot be stored gives it back, and the work goes on',
+    async run(bench) {
+      const order = bench.target()
+      const outcome = await bench.a.run(order, async ({ step }) => {
+        const made = await step('make', () => ({ call: () => 'called' }))
+        return made.call()
+      })
+      expect(outcome.value).toBe('called')
+      expect(await bench.toldOf(order)).toContain('result-not-kept')
+      expect(await bench.b.run<string>(order, never)).toMatchObject({ value: 'called', replayed: true })
+    },
+  },
+  {
     title: '19. the clock of the store ends a retention and a lease, whatever the clients think of the time',
     waits: true,
     async run(bench) {
