@@ -254,7 +254,7 @@ describe.skipIf(browser.kind === 'not run').each(['sqlite', 'postgres'])('the sh
         [ANCHOR],
       )
       expect(Number(row?.fence)).toBeGreaterThan(0)
-      await Promise.all([page.close(), other.close()])
+      // The pages are left to the end of the browser: asked to close right after a navigation, one sometimes never says it has.
     })
   })
 })

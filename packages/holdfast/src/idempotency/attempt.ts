@@ -29,7 +29,7 @@ export class Attempt<T> {
   readonly #lease: Lease
   readonly #claimed: Claimed
   readonly #tell: Tell
-  readonly #steps: Steps
+  #made: Steps | null = null
   #discards = false
   #omits = false
 
@@ -47,13 +47,18 @@ export class Attempt<T> {
     this.#lease = lease
     this.#claimed = claimed
     this.#tell = tell
-    this.#steps = new Steps(
-      plan.key,
-      plan.settings.codec,
-      claimed.progress,
+  }
+
+  /** Made on demand, because most work has none. */
+  get #steps(): Steps {
+    this.#made ??= new Steps(
+      this.#plan.key,
+      this.#plan.settings.codec,
+      this.#claimed.progress,
       (progress) => this.#save(progress),
       (error) => this.#tell('result-not-kept', { error }),
     )
+    return this.#made
   }
 
   /** Runs the work and stores what comes of it. The error of the work always wins. */
@@ -131,7 +136,9 @@ export class Attempt<T> {
   async #kept(make: () => unknown): Promise<string | null> {
     try {
       const text = await this.#textOf(make())
-      const spaceMax = this.#desk.store.traits.bytesMax - this.#steps.bytes
+      const spaceMax =
+        this.#desk.store.traits.bytesMax -
+        (this.#made?.bytes ?? Buffer.byteLength(this.#claimed.progress ?? ''))
       if (Buffer.byteLength(text) <= spaceMax) return text
       this.#tell('result-not-kept')
     } catch (error) {

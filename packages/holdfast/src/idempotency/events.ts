@@ -6,6 +6,11 @@ export const IDEMPOTENCY_CHANNEL = 'holdfast:idempotency'
 
 const events = channel(IDEMPOTENCY_CHANNEL)
 
+/** Whether anybody listens, so that nothing need be put together for nobody. */
+export function isHeard(): boolean {
+  return events.hasSubscribers
+}
+
 export function report(event: IdempotencyEvent): void {
   if (events.hasSubscribers) events.publish(event)
 }

@@ -11,7 +11,7 @@ import type { ClaimAnswer, RecordStore } from '../core/records.js'
 import type { Runtime } from '../core/runtime.js'
 import { Attempt, type Claimed, dateOf, leaseLost, unprotectedContext, type Work } from './attempt.js'
 import { type Settled, SettledCache } from './cache.js'
-import { report } from './events.js'
+import { isHeard, report } from './events.js'
 import { replayedFailure } from './failure.js'
 import { type Lease, LeaseKeeper } from './lease.js'
 import { type Plan, planRun, settingsOf } from './plan.js'
@@ -324,7 +324,8 @@ function isOutage(error: unknown): boolean {
   return code === 'BACKEND_UNAVAILABLE' || code === 'OUTCOME_UNKNOWN'
 }
 
-function tell(ref: string, type: IdempotencyEvent['type'], more: Partial<IdempotencyEvent> = {}): void {
+function tell(ref: string, type: IdempotencyEvent['type'], more?: Partial<IdempotencyEvent>): void {
+  if (!isHeard()) return
   const hash = ref.lastIndexOf('#')
   report({ type, operation: ref.slice(0, Math.max(0, hash)), ref: ref.slice(hash + 1), ...more })
 }
