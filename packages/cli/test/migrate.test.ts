@@ -134,7 +134,15 @@ function ranByMysql(port: number, sql: string): boolean {
 }
 
 describe('migrate', { timeout: TIMEOUT_MS }, () => {
-  test.each(['memory:', 'redis://127.0.0.1:1'])('%s has nothing to do, and is not asked', async (url) => {
+  const tableless = [
+    'memory:',
+    'redis://127.0.0.1:1',
+    'zookeeper://127.0.0.1:1',
+    'etcd://127.0.0.1:1',
+    'consul://127.0.0.1:1',
+    'memcached://127.0.0.1:1',
+  ]
+  test.each(tableless)('%s has nothing to do, and is not asked', async (url) => {
     const { exitCode, stderr } = await bench.holdfast(['migrate', '--url', url])
     expect(stderr).toBe('holdfast: nothing to do: this store needs no tables\n')
     expect(exitCode).toBe(0)

@@ -99,6 +99,9 @@ function returnPeerPorts({ rpc, serf }) {
   returnPort(serf)
 }
 
+/** The shortest that the servers take: what is made to try them must not outlive a test. */
+const SESSION_TTL_MIN = '1s'
+
 /**
  * @param {Place} place
  * @param {PeerPorts} own
@@ -106,7 +109,7 @@ function returnPeerPorts({ rpc, serf }) {
  * @param {Pick<ConsulOptions, 'sessionTtlMin'>} options
  * @param {{ readonly certFile: string, readonly keyFile: string } | undefined} certificate
  */
-function configOf({ port, folder }, own, all, { sessionTtlMin = '1s' }, certificate) {
+function configOf({ port, folder }, own, all, { sessionTtlMin = SESSION_TTL_MIN }, certificate) {
   const client = certificate === undefined ? { http: port, https: -1 } : { http: -1, https: port }
   return {
     server: true,
@@ -144,9 +147,10 @@ function isNode({ status, text }, folder) {
 /**
  * Only a server that has a leader makes a session. One whose answer never came, or that could not be ended, ends by itself.
  * @param {(method: string, path: string, body?: string) => Promise<import('./consul-wire.js').ConsulAnswer>} ask
+ * @param {string} [ttl]
  */
-async function makesSessions(ask) {
-  const { status, text } = await ask('PUT', '/v1/session/create', JSON.stringify({ TTL: '10s' }))
+async function makesSessions(ask, ttl = SESSION_TTL_MIN) {
+  const { status, text } = await ask('PUT', '/v1/session/create', JSON.stringify({ TTL: ttl }))
   if (status !== 200) return false
   await ask('PUT', `/v1/session/destroy/${JSON.parse(text).ID}`)
   return true
@@ -182,7 +186,7 @@ async function startAgent({ args = [], token, tls = false, ...rest }, peers) {
           consulRequest(port, method, path, { body, token, ca: certificate?.text, timeoutMs: 2_000 })
         if (!isNode(await ask('GET', '/v1/agent/self'), folder)) return false
         // One of several has no leader before the others are there.
-        return peers !== undefined || makesSessions(ask)
+        return peers !== undefined || makesSessions(ask, rest.sessionTtlMin)
       },
     },
     (plan, place) => {
@@ -237,7 +241,10 @@ export async function startConsulCluster({ servers: count = 3, ...options } = {}
     await until('every server of the cluster can write', async () => {
       const answering = servers.filter((server) => server.answering)
       const asked = answering.map((server) =>
-        makesSessions((method, path, body) => server.request(method, path, { body, timeoutMs: 3_000 })),
+        makesSessions(
+          (method, path, body) => server.request(method, path, { body, timeoutMs: 3_000 }),
+          options.sessionTtlMin,
+        ),
       )
       return (await Promise.all(asked)).every(Boolean)
     })

@@ -1,35 +1,22 @@
 import { createLocks, type Locks } from '../client/client.js'
 import type { Backend } from '../core/backend.js'
 import type { ClientOptions } from '../core/options.js'
-import { readUrl, sqlitePath } from './url.js'
+import { type ForEachStore, readUrl, sqlitePath } from './url.js'
 
 type Opener = (rest: string, url: string) => Promise<Backend>
 
 /** Stores are loaded when they are asked for, so that a program pays only for the one it uses. */
-const OPENERS: ReadonlyMap<string, Opener> = new Map<string, Opener>([
-  ['memory', openMemory],
-  ['sqlite', openSqlite],
-  ['redis', openRedisUrl],
-  ['rediss', openRedisUrl],
-  ['redis+sentinel', openRedisUrl],
-  ['rediss+sentinel', openRedisUrl],
-  ['redis+cluster', openRedisUrl],
-  ['rediss+cluster', openRedisUrl],
-  ['redis+redlock', openRedisUrl],
-  ['rediss+redlock', openRedisUrl],
-  ['postgres', openPostgresUrl],
-  ['postgresql', openPostgresUrl],
-  ['mysql', openMysqlUrl],
-  ['mariadb', openMysqlUrl],
-  ['consul', openConsulUrl],
-  ['consuls', openConsulUrl],
-  ['etcd', openEtcdUrl],
-  ['etcds', openEtcdUrl],
-  ['zookeeper', openZookeeperUrl],
-  ['zookeepers', openZookeeperUrl],
-  ['memcached', openMemcachedUrl],
-  ['memcacheds', openMemcachedUrl],
-])
+const OPENERS: ForEachStore<Opener> = {
+  memory: openMemory,
+  sqlite: openSqlite,
+  redis: openRedisUrl,
+  postgres: openPostgresUrl,
+  mysql: openMysqlUrl,
+  consul: openConsulUrl,
+  etcd: openEtcdUrl,
+  zookeeper: openZookeeperUrl,
+  memcached: openMemcachedUrl,
+}
 
 /**
  * Opens the locks of a store.

@@ -1,34 +1,21 @@
 import { systemRuntime } from '../client/system.js'
 import type { Finding } from '../core/doctor.js'
-import { readUrl, sqlitePath } from './url.js'
+import { type ForEachStore, readUrl, sqlitePath } from './url.js'
 
 type Examiner = (rest: string, url: string) => Promise<Finding[]>
 
 /** Like the stores themselves, their examiners are loaded when they are asked for. */
-const EXAMINERS: ReadonlyMap<string, Examiner> = new Map<string, Examiner>([
-  ['memory', examineMemory],
-  ['sqlite', examineSqliteUrl],
-  ['redis', examineRedisUrl],
-  ['rediss', examineRedisUrl],
-  ['redis+sentinel', examineRedisUrl],
-  ['rediss+sentinel', examineRedisUrl],
-  ['redis+cluster', examineRedisUrl],
-  ['rediss+cluster', examineRedisUrl],
-  ['redis+redlock', examineRedisUrl],
-  ['rediss+redlock', examineRedisUrl],
-  ['postgres', examinePostgresUrl],
-  ['postgresql', examinePostgresUrl],
-  ['mysql', examineMysqlUrl],
-  ['mariadb', examineMysqlUrl],
-  ['zookeeper', examineZookeeperUrl],
-  ['zookeepers', examineZookeeperUrl],
-  ['etcd', examineEtcdUrl],
-  ['etcds', examineEtcdUrl],
-  ['consul', examineConsulUrl],
-  ['consuls', examineConsulUrl],
-  ['memcached', examineMemcachedUrl],
-  ['memcacheds', examineMemcachedUrl],
-])
+const EXAMINERS: ForEachStore<Examiner> = {
+  memory: examineMemory,
+  sqlite: examineSqliteUrl,
+  redis: examineRedisUrl,
+  postgres: examinePostgresUrl,
+  mysql: examineMysqlUrl,
+  consul: examineConsulUrl,
+  etcd: examineEtcdUrl,
+  zookeeper: examineZookeeperUrl,
+  memcached: examineMemcachedUrl,
+}
 
 /**
  * Looks for what would break locks in how a store is set up, and says what to do about it. It takes the URLs of

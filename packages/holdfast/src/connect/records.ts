@@ -1,35 +1,22 @@
 import type { RecordStore } from '../core/records.js'
 import { createIdempotency, type Idempotency } from '../idempotency/idempotency.js'
 import type { IdempotencyOptions } from '../idempotency/types.js'
-import { readUrl, sqlitePath } from './url.js'
+import { type ForEachStore, readUrl, sqlitePath } from './url.js'
 
 type Opener = (rest: string, url: string) => Promise<RecordStore>
 
 /** Like the locks of a store, its records are loaded when they are asked for. */
-const OPENERS: ReadonlyMap<string, Opener> = new Map<string, Opener>([
-  ['memory', openMemory],
-  ['sqlite', openSqlite],
-  ['redis', openRedisUrl],
-  ['rediss', openRedisUrl],
-  ['redis+sentinel', openRedisUrl],
-  ['rediss+sentinel', openRedisUrl],
-  ['redis+cluster', openRedisUrl],
-  ['rediss+cluster', openRedisUrl],
-  ['redis+redlock', openRedisUrl],
-  ['rediss+redlock', openRedisUrl],
-  ['postgres', openPostgresUrl],
-  ['postgresql', openPostgresUrl],
-  ['mysql', openMysqlUrl],
-  ['mariadb', openMysqlUrl],
-  ['etcd', openEtcdUrl],
-  ['etcds', openEtcdUrl],
-  ['consul', openConsulUrl],
-  ['consuls', openConsulUrl],
-  ['zookeeper', openZookeeperUrl],
-  ['zookeepers', openZookeeperUrl],
-  ['memcached', openMemcachedUrl],
-  ['memcacheds', openMemcachedUrl],
-])
+const OPENERS: ForEachStore<Opener> = {
+  memory: openMemory,
+  sqlite: openSqlite,
+  redis: openRedisUrl,
+  postgres: openPostgresUrl,
+  mysql: openMysqlUrl,
+  consul: openConsulUrl,
+  etcd: openEtcdUrl,
+  zookeeper: openZookeeperUrl,
+  memcached: openMemcachedUrl,
+}
 
 /** The records of a store, by the URLs of `connect()`. They are opened by whoever uses them. */
 export async function connectRecords(url = 'sqlite:'): Promise<RecordStore> {

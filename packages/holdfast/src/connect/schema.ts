@@ -1,32 +1,21 @@
 import type { Backend } from '../core/backend.js'
 import { BackendUnavailableError } from '../core/errors.js'
-import { readUrl } from './url.js'
+import { type ForEachStore, readUrl } from './url.js'
 
 type SchemaReader = (url: string) => Promise<string | null>
 
 /** Like the stores themselves, what they need is loaded when it is asked for. */
-const READERS: ReadonlyMap<string, SchemaReader> = new Map<string, SchemaReader>([
-  ['memory', nothing],
-  ['sqlite', nothing],
-  ['redis', nothing],
-  ['rediss', nothing],
-  ['redis+sentinel', nothing],
-  ['rediss+sentinel', nothing],
-  ['redis+cluster', nothing],
-  ['rediss+cluster', nothing],
-  ['redis+redlock', nothing],
-  ['rediss+redlock', nothing],
-  ['postgres', postgresSchema],
-  ['postgresql', postgresSchema],
-  ['mysql', mysqlSchema],
-  ['mariadb', mysqlSchema],
-  ['consul', nothing],
-  ['consuls', nothing],
-  ['etcd', nothing],
-  ['etcds', nothing],
-  ['memcached', nothing],
-  ['memcacheds', nothing],
-])
+const READERS: ForEachStore<SchemaReader> = {
+  memory: nothing,
+  sqlite: nothing,
+  redis: nothing,
+  postgres: postgresSchema,
+  mysql: mysqlSchema,
+  consul: nothing,
+  etcd: nothing,
+  zookeeper: nothing,
+  memcached: nothing,
+}
 
 /**
  * The SQL of the tables and routines that a store needs before its first lock, which is what `migrate()` runs; null for a

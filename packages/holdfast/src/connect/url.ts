@@ -7,22 +7,53 @@ import { defaultDatabasePath } from './default-path.js'
 /** Long enough for any path and any set of hosts; an address beyond it is a mistake. */
 const URL_LENGTH_MAX = 4_096
 
-/** What belongs to the scheme of a URL, and the rest of it behind the colon. */
+/** Every scheme, and the kind of store that it leads to. */
+const STORES = new Map([
+  ['memory', 'memory'],
+  ['sqlite', 'sqlite'],
+  ['redis', 'redis'],
+  ['rediss', 'redis'],
+  ['redis+sentinel', 'redis'],
+  ['rediss+sentinel', 'redis'],
+  ['redis+cluster', 'redis'],
+  ['rediss+cluster', 'redis'],
+  ['redis+redlock', 'redis'],
+  ['rediss+redlock', 'redis'],
+  ['postgres', 'postgres'],
+  ['postgresql', 'postgres'],
+  ['mysql', 'mysql'],
+  ['mariadb', 'mysql'],
+  ['consul', 'consul'],
+  ['consuls', 'consul'],
+  ['etcd', 'etcd'],
+  ['etcds', 'etcd'],
+  ['zookeeper', 'zookeeper'],
+  ['zookeepers', 'zookeeper'],
+  ['memcached', 'memcached'],
+  ['memcacheds', 'memcached'],
+] as const)
+
+type Entry = typeof STORES extends ReadonlyMap<infer Scheme, infer Store> ? readonly [Scheme, Store] : never
+
+/** Something for each kind of store, so that none can be forgotten. */
+export type ForEachStore<T> = Readonly<Record<Entry[1], T>>
+
+/** What belongs to the store of a URL, and the rest of the URL behind the colon. */
 export function readUrl<T>(
   url: string,
-  schemes: ReadonlyMap<string, T>,
+  stores: ForEachStore<T>,
 ): { readonly found: T; readonly rest: string } {
   checkUrl(url)
   const colon = url.indexOf(':')
   const scheme = url.slice(0, Math.max(0, colon)).toLowerCase()
-  const found = schemes.get(scheme)
-  if (found === undefined) {
-    const known = [...schemes.keys()].map((name) => `${name}:`).join(', ')
+  const store = STORES.get(scheme as Entry[0])
+  if (store === undefined) {
+    const known = [...STORES.keys()].map((name) => `${name}:`).join(', ')
     // The rest of the URL may carry a password, so only the scheme is repeated.
     const got = colon < 0 ? 'a text without a scheme' : `the scheme ${JSON.stringify(scheme.slice(0, 40))}`
     throw new UnsupportedError(`Expected \`url\` to begin with one of ${known}; got ${got}.`)
   }
-  return { found, rest: url.slice(colon + 1) }
+  return { found: stores[store], rest: url.slice(colon + 1) }
 }
 
 /** Nothing of it is repeated in a message but its length, because it may carry a password. */
