@@ -4,21 +4,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { browserFor, storeFor } from 'holdfast-servers'
+import { browserFor, CHROMIUM_FLAGS, storeFor } from 'holdfast-servers'
 import { type Browser, type BrowserContext, chromium, type Page, type Route } from 'playwright-core'
 import { rolldown } from 'rolldown'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Shop, startShop } from '../../examples/shop/app.js'
-
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
 
 /** For loaded machines; nothing is judged by it. */
 const PATIENCE_MS = 120_000
@@ -62,7 +52,7 @@ describe.skipIf(browser.kind === 'not run').each(['sqlite', 'postgres'])('the sh
         headless: true,
         // Playwright switches the back-forward cache off.
         ignoreDefaultArgs: ['--disable-back-forward-cache'],
-        args: FLAGS,
+        args: [...CHROMIUM_FLAGS],
       })
       context = await chrome.newContext()
       context.setDefaultTimeout(PATIENCE_MS / 2)

@@ -15,6 +15,17 @@ export function chromiumPath(env = process.env) {
   return findChromium(env) ?? null
 }
 
+/** What a test starts Chromium with: it runs as any user, asks nobody outside for anything, and draws without a screen. */
+export const CHROMIUM_FLAGS = Object.freeze([
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+])
+
 /**
  * Gives the browser, or says why it cannot be had. Throws if it is required, which it is where all stores are.
  * @param {NodeJS.ProcessEnv} [env]

@@ -1,5 +1,5 @@
 // @ts-check
-export { browserFor, chromiumPath } from './browser.js'
+export { browserFor, CHROMIUM_FLAGS, chromiumPath } from './browser.js'
 export { clockPrograms, makeClock, WallClock } from './clock.js'
 export { ConsulServer, startConsul, startConsulCluster } from './consul.js'
 export { consulRequest } from './consul-wire.js'

@@ -9,9 +9,19 @@ import type {
   FinishAsk,
   IdempotencyRecord,
   ProgressAsk,
+  RecordState,
   RecordView,
   SpendAnswer,
 } from './records.js'
+
+/** What a record can be, for those who read one that others may have written. */
+export const RECORD_STATES: ReadonlySet<unknown> = new Set<RecordState>([
+  'issued',
+  'in-progress',
+  'completed',
+  'failed',
+  'released',
+])
 
 /** How fingerprints of one version begin. Those of different versions cannot be compared. */
 const VERSION_LENGTH = 'v1:'.length

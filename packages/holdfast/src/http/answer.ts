@@ -8,7 +8,7 @@ export interface Answer {
 }
 
 export const KEY_HEADER = 'Idempotency-Key'
-export const EXPOSE_HEADER = 'Access-Control-Expose-Headers'
+const EXPOSE_HEADER = 'Access-Control-Expose-Headers'
 
 /** Scripts need it to wait for as long as they are told to. */
 export const EXPOSE_HEADERS: readonly string[] = ['Retry-After']

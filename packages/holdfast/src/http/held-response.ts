@@ -19,7 +19,7 @@ interface Head {
   readonly headers: OutgoingHttpHeaders
 }
 
-export function headerPortOf(response: ServerResponse): HeaderPort {
+function headerPortOf(response: ServerResponse): HeaderPort {
   return {
     get: (name) => textOf(response.getHeader(name)),
     set: (name, value) => void response.setHeader(name, value),

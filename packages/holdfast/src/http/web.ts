@@ -12,7 +12,7 @@ export const REQUEST_BYTES_MAX = 10 * 1_048_576
 /** Statuses whose answers have no body, which `Response` insists on. */
 const BODILESS = new Set([101, 204, 205, 304])
 
-export function headerPortOfHeaders(headers: Headers): HeaderPort {
+function headerPortOfHeaders(headers: Headers): HeaderPort {
   return { get: (name) => headers.get(name), set: (name, value) => headers.set(name, value) }
 }
 

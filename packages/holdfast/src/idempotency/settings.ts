@@ -144,7 +144,7 @@ function resolveLease(leaseMs: NonNullable<RunOptions['leaseMs']>, traits: Recor
 }
 
 /** What a store may forget it cannot keep for ever, and is not asked to unless somebody knows what that means. */
-export function resolveRetention(
+function resolveRetention(
   retention: NonNullable<RunOptions['retention']>,
   { traits, store, allowVolatile }: RunLimits,
 ): number | null {

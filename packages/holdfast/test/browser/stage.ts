@@ -3,21 +3,12 @@
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import { type AddressInfo, createServer as createPlainServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { CHROMIUM_FLAGS } from 'holdfast-servers'
 import { type Browser, type BrowserContext, chromium } from 'playwright-core'
 import { build } from 'rolldown'
 
 /** For loaded machines; nothing is judged by it. */
 export const PATIENCE_MS = 120_000
-
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
 
 /** The helper as a page gets it that was built for production. */
 export async function minifiedHelper(): Promise<string> {
@@ -139,7 +130,7 @@ export async function openBrowser(executablePath: string): Promise<Browser> {
     headless: true,
     // Playwright switches the back-forward cache off, which is one of the things to be tested.
     ignoreDefaultArgs: ['--disable-back-forward-cache'],
-    args: FLAGS,
+    args: [...CHROMIUM_FLAGS],
   })
 }
 

@@ -2,21 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { browserFor } from 'holdfast-servers'
+import { browserFor, CHROMIUM_FLAGS } from 'holdfast-servers'
 import { type BrowserContext, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ReportInput, writeReport } from '../../src/report/report.js'
 import { madeUpRun } from './made-up-run.js'
-
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
 
 /** For loaded machines; nothing is judged by it. */
 const PATIENCE_MS = 120_000
@@ -63,7 +53,7 @@ describe.skipIf(browser.kind === 'not run')(
         executablePath: browser.path,
         headless: true,
         viewport: { width: 1400, height: 900 },
-        args: FLAGS,
+        args: [...CHROMIUM_FLAGS],
       })
       context.setDefaultTimeout(PATIENCE_MS / 2)
     }, PATIENCE_MS)

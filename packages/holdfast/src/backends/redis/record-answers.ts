@@ -1,6 +1,7 @@
 /** What the script of the records says, as the core wants to hear it. */
 
 import { BackendUnavailableError, quote, UnsupportedError } from '../../core/errors.js'
+import { RECORD_STATES } from '../../core/record-rule.js'
 import type { ClaimAnswer, RecordState, RecordView, SpendAnswer } from '../../core/records.js'
 import { strangeAnswer } from './errors.js'
 
@@ -9,14 +10,6 @@ const SETTLED = /^[se] (\d+) (\d+) (\d+) ([=-])/
 const IN_PROGRESS = /^p (\d+) (\d+) (\d+)$/
 const ABANDONED = /^a (\d+) (\d+)$/
 const SPENT = /^([sun]) (\d+)$/
-const STATES: ReadonlySet<unknown> = new Set<RecordState>([
-  'issued',
-  'in-progress',
-  'completed',
-  'failed',
-  'released',
-])
-
 export function readClaim(answer: unknown): ClaimAnswer {
   if (typeof answer !== 'string') throw strangeAnswer(answer)
   switch (answer.charAt(0)) {
@@ -72,7 +65,7 @@ export function readView(answer: unknown): RecordView | null {
   if (!Array.isArray(answer)) throw strangeAnswer(answer)
   const [state, owner, fence, attempt, taken, leaseMs, createdAtMs, ...texts] = answer as unknown[]
   const [fingerprint, progress, result] = texts.map((text) => (typeof text === 'string' ? text : null))
-  if (!STATES.has(state) || typeof owner !== 'string' || typeof fence !== 'string')
+  if (!RECORD_STATES.has(state) || typeof owner !== 'string' || typeof fence !== 'string')
     throw strangeAnswer(answer)
   return {
     state: state as RecordState,

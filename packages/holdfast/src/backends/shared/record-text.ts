@@ -4,6 +4,7 @@
  */
 
 import { InvalidInputError, quote, UnsupportedError } from '../../core/errors.js'
+import { RECORD_STATES } from '../../core/record-rule.js'
 import type { IdempotencyRecord, RecordState } from '../../core/records.js'
 
 /**
@@ -25,18 +26,10 @@ export interface StoredRecord {
 }
 
 /** No line before the progress is longer: an owner and a fingerprint of their greatest lengths, and numbers. */
-export const RECORD_HEAD_BYTES_MAX = 1_024
+const RECORD_HEAD_BYTES_MAX = 1_024
 
 const FORMAT = 1
 const KEY = /^[0-9a-f]{64}$/
-const STATES: ReadonlySet<unknown> = new Set<RecordState>([
-  'issued',
-  'in-progress',
-  'completed',
-  'failed',
-  'released',
-])
-
 /** Keys come from the library itself; anything else would be the name of something else. */
 export function checkRecordKey(key: string): string {
   if (!KEY.test(key)) throw new InvalidInputError('key', '64 hexadecimal digits', typeof key)
@@ -85,7 +78,7 @@ export function readRecordText(
   const body = text.slice(end + 1)
   const [progressLength, resultLength] = [lengthOf(progress), lengthOf(result)]
   const isRecord =
-    STATES.has(state) &&
+    RECORD_STATES.has(state) &&
     typeof owner === 'string' &&
     isWhole(attempt) &&
     typeof tookOver === 'boolean' &&

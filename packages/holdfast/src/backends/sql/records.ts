@@ -10,6 +10,7 @@ import {
   LockTimeoutError,
   SerializationError,
 } from '../../core/errors.js'
+import { RECORD_STATES } from '../../core/record-rule.js'
 import type {
   ClaimAnswer,
   ClaimAsk,
@@ -51,13 +52,6 @@ export interface RecordTable {
   close(): Promise<void>
 }
 
-const STATES: ReadonlySet<unknown> = new Set<RecordState>([
-  'issued',
-  'in-progress',
-  'completed',
-  'failed',
-  'released',
-])
 const SHOWN: ReadonlySet<unknown> = new Set<SpendAnswer['kind']>(['spent', 'used', 'missing'])
 /** How often a step is tried that the database ended for its own reasons. Every step may be done twice. */
 const TRIES = 5
@@ -230,7 +224,7 @@ function readClaim(row: RowReader, leaseMs: number, fail: (what: string) => Erro
 }
 
 function readView(row: RowReader): RecordView {
-  const state = row.oneOf<RecordState>('state', STATES)
+  const state = row.oneOf<RecordState>('state', RECORD_STATES)
   return {
     state,
     owner: row.text('owner'),

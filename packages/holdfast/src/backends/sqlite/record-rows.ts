@@ -5,6 +5,7 @@
 
 import { UnsupportedError } from '../../core/errors.js'
 import type { Found } from '../../core/record-rule.js'
+import { RECORD_STATES } from '../../core/record-rule.js'
 import type { IdempotencyRecord, RecordState } from '../../core/records.js'
 import { RowReader } from '../sql/row-reader.js'
 import type { Machine } from './clock.js'
@@ -62,13 +63,6 @@ const REMOVE = 'DELETE FROM records WHERE id = ?'
 const REMOVED = 'UPDATE record_clock SET fence = max(fence, ?)'
 const EXPIRED = 'SELECT id, fence FROM records WHERE expires_at <= ? ORDER BY expires_at LIMIT ?'
 
-const STATES: ReadonlySet<unknown> = new Set<RecordState>([
-  'issued',
-  'in-progress',
-  'completed',
-  'failed',
-  'released',
-])
 const FENCE_MAX = Number.MAX_SAFE_INTEGER
 
 /** A row that still counts. */
@@ -176,7 +170,7 @@ export class RecordRows {
 
 function recordIn(row: RowReader): IdempotencyRecord {
   return {
-    state: row.oneOf<RecordState>('state', STATES),
+    state: row.oneOf<RecordState>('state', RECORD_STATES),
     owner: row.text('owner'),
     fence: fenceIn(row, 1),
     attempt: row.integer('attempt', 0, FENCE_MAX),
