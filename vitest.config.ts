@@ -8,6 +8,8 @@ const alone = ['packages/torture/test/crowd.test.ts', 'packages/torture/test/che
 
 const librarySource = fileURLToPath(new URL('./packages/holdfast/src', import.meta.url))
 const tortureSource = fileURLToPath(new URL('./packages/torture/src', import.meta.url))
+const serviceSource = fileURLToPath(new URL('./packages/service/src', import.meta.url))
+const dashboardSource = fileURLToPath(new URL('./packages/dashboard/src', import.meta.url))
 
 export default defineConfig({
   plugins: [sourceText()],
@@ -16,6 +18,8 @@ export default defineConfig({
     alias: [
       { find: /^holdfast$/, replacement: `${librarySource}/index.ts` },
       { find: /^holdfast-torture$/, replacement: `${tortureSource}/index.ts` },
+      { find: /^holdfast-service$/, replacement: `${serviceSource}/index.ts` },
+      { find: /^holdfast-dashboard$/, replacement: `${dashboardSource}/index.ts` },
       { find: /^holdfast\/([a-z-]+)$/, replacement: `${librarySource}/$1.ts` },
     ],
   },

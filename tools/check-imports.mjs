@@ -25,6 +25,7 @@ const mayImport = {
   idempotency: (target) => target === 'core' || target === 'client',
   dedupe: (target) => ['core', 'tables', 'optimistic', 'idempotency'].includes(target),
   http: (target) => ['core', 'client', 'idempotency'].includes(target),
+  observe: (target) => ['core', 'client', 'idempotency'].includes(target),
   browser: () => false,
   testing: (target) =>
     ['core', 'client', 'primitives', 'fencing', 'idempotency', 'backends/memory'].includes(target),
@@ -38,7 +39,14 @@ const mayImport = {
 const builtinsOfCore = new Set(['node:async_hooks', 'node:crypto'])
 
 /** The packages that use the library, each by its package name only. */
-const consumers = ['packages/cli', 'packages/torture', 'bench', 'examples']
+const consumers = [
+  'packages/cli',
+  'packages/service',
+  'packages/dashboard',
+  'packages/torture',
+  'bench',
+  'examples',
+]
 
 /**
  * The layer of a file, from its path below `src`. A file directly in `src` is an entry.

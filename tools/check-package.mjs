@@ -1,6 +1,6 @@
 // @ts-check
 // Checks the built library as a user would get it: what the tarball holds, what the exports map says, and that both
-// module systems can load it. Build the library first.
+// module systems can load it. The service and its page are checked for what their tarballs hold. Build all three first.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -114,6 +114,33 @@ function checkLoading(folder, tarball) {
   }
 }
 
+/**
+ * Checks a package that is a program's and no library: one module system, and everything that it names is there.
+ * @param {string} name The folder below `packages`.
+ */
+function checkProgram(name) {
+  const folder = join(root, 'packages', name)
+  const own = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const pack = ['pack', '--json', '--dry-run', '--ignore-scripts']
+  const [packed] = JSON.parse(execFileSync('npm', pack, { cwd: folder, encoding: 'utf8' }))
+  const paths = /** @type {{ path: string }[]} */ (packed.files).map((file) => file.path)
+  const wanted = /^(dist\/.+\.(js|d\.ts)|package\.json|LICENSE|README\.md)$/
+  for (const path of paths)
+    if (!wanted.test(path)) faults.push(`${own.name} holds ${path}, which it should not.`)
+  const needed = [
+    'LICENSE',
+    'README.md',
+    ...exportTargets(own.exports).map((path) => path.replace(/^\.\//, '')),
+  ]
+  for (const path of needed) if (!paths.includes(path)) faults.push(`${own.name} lacks ${path}.`)
+  const license = readFileSync(join(root, 'LICENSE'), 'utf8')
+  if (readFileSync(join(folder, 'LICENSE'), 'utf8') !== license)
+    faults.push(`${own.name} has another LICENSE.`)
+  console.log(
+    `${own.name}: ${paths.length} files, ${packed.size} bytes packed, ${packed.unpackedSize} unpacked.`,
+  )
+}
+
 if (!existsSync(join(library, 'dist'))) {
   console.error('packages/holdfast/dist is missing: build the library first.')
   process.exit(1)
@@ -132,6 +159,7 @@ try {
   runTool('publint', ['publint', 'run', tarball, '--strict'])
   runTool('attw', ['attw', tarball, '--profile', 'node16', '--no-color'])
   checkLoading(folder, tarball)
+  for (const name of ['service', 'dashboard']) checkProgram(name)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

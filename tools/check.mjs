@@ -12,8 +12,10 @@ const steps = [
   ['types', 'npm', 'run', '--silent', 'types'],
   ['import direction', 'node', 'tools/check-imports.mjs'],
   ['tidiness', 'node', 'tools/check-tidy.mjs'],
-  // The two checks below look at the built library, which must not be an old one.
+  // The two checks below look at what was built, which must not be old.
   ['build of the library', 'npm', 'run', '--silent', 'build', '-w', 'holdfast'],
+  ['build of the page', 'npm', 'run', '--silent', 'build', '-w', 'holdfast-dashboard'],
+  ['build of the service', 'npm', 'run', '--silent', 'build', '-w', 'holdfast-service'],
   ['examples', 'npx', '--no-install', 'tsc', '-p', 'examples/tsconfig.json', '--noEmit'],
   ['package', 'node', 'tools/check-package.mjs'],
 ]

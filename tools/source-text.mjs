@@ -1,7 +1,8 @@
 // @ts-check
 // Lets other files be imported as text, the same way in the build and in tests:
 // `import { source } from './x.lua'`, `… from './x.sql'`, `… from './style.css?text'`, and, for a page, `… from
-// './main.ts?script'`, which is that module with all that it imports, as one script for a browser.
+// './main.ts?script'`, which is that module with all that it imports, as one script for a browser; `?minified` is the
+// same, as small as can be, for a file of its own.
 
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
@@ -9,7 +10,7 @@ import { rolldown } from 'rolldown'
 
 /** These begin and end the ids of what has a query, so that no other plugin takes them for a module or a style sheet. */
 const prefix = '\0source-text:'
-const ends = { script: ':script', text: ':text' }
+const ends = { script: ':script', text: ':text', minified: ':minified' }
 
 /** A plugin for Rolldown and Vite. */
 export function sourceText() {
@@ -22,8 +23,8 @@ export function sourceText() {
      */
     resolveId(specifier, importer) {
       const [path, query] = specifier.split('?')
-      if (path === undefined || importer === undefined || (query !== 'text' && query !== 'script'))
-        return null
+      if (path === undefined || importer === undefined) return null
+      if (query !== 'text' && query !== 'script' && query !== 'minified') return null
       return `${prefix}${resolve(dirname(importer), path)}${ends[query]}`
     },
     /** @param {string} id */
@@ -31,6 +32,7 @@ export function sourceText() {
       if (id.endsWith('.lua') || id.endsWith('.sql')) return moduleOf(await readFile(id, 'utf8'))
       if (!id.startsWith(prefix)) return null
       const file = id.slice(prefix.length, id.lastIndexOf(':'))
+      if (id.endsWith(ends.minified)) return moduleOf(await bundleOf(file, true))
       return moduleOf(id.endsWith(ends.script) ? await scriptOf(file) : await readFile(file, 'utf8'))
     },
   }
@@ -49,16 +51,24 @@ function moduleOf(source) {
  * @param {string} file
  */
 async function scriptOf(file) {
+  const source = await bundleOf(file, false)
+  if (/<\/script|<script|<!--/i.test(source))
+    throw new Error(`${file}: the script cannot stand inside a page.`)
+  return source
+}
+
+/**
+ * @param {string} file
+ * @param {boolean} minify
+ */
+async function bundleOf(file, minify) {
   const build = await rolldown({
     input: file,
     platform: 'browser',
     transform: { target: 'es2022' },
     logLevel: 'silent',
   })
-  const { output } = await build.generate({ format: 'iife', comments: false })
+  const { output } = await build.generate({ format: 'iife', comments: false, minify })
   await build.close()
-  const source = output[0].code
-  if (/<\/script|<script|<!--/i.test(source))
-    throw new Error(`${file}: the script cannot stand inside a page.`)
-  return source
+  return output[0].code
 }

@@ -7,6 +7,7 @@ export interface Wish {
   readonly help: boolean
   readonly quick: boolean
   readonly assert: boolean
+  readonly minutes: number
   readonly groups: readonly Group[]
 }
 
@@ -17,6 +18,7 @@ export function parseWish(args: readonly string[], known: readonly Group[]): Wis
       help: { type: 'boolean', short: 'h', default: false },
       quick: { type: 'boolean', default: false },
       assert: { type: 'boolean', default: false },
+      minutes: { type: 'string', default: '1' },
       only: { type: 'string', multiple: true, default: [] },
     },
   })
@@ -24,7 +26,14 @@ export function parseWish(args: readonly string[], known: readonly Group[]): Wis
     .flatMap((list) => list.split(','))
     .map((word) => word.trim())
     .filter((word) => word !== '')
-  return { help: values.help, quick: values.quick, assert: values.assert, groups: select(words, known) }
+  const { help, quick, assert } = values
+  return { help, quick, assert, minutes: minutesIn(values.minutes), groups: select(words, known) }
+}
+
+function minutesIn(text: string): number {
+  const minutes = Number(text)
+  if (!(minutes > 0 && minutes <= 600)) throw new Error('`--minutes` takes a number above 0 and up to 600.')
+  return minutes
 }
 
 /** A word that fits no group is an error, because a typing mistake would otherwise measure nothing and pass. */
@@ -43,11 +52,12 @@ export function helpText(known: readonly Group[]): string {
   return [
     'Runs the benchmarks and prints tables; results also go to bench/results as Markdown, JSON and SVG.',
     '',
-    'Usage: npm run bench -- [--only WORDS] [--quick] [--assert]',
+    'Usage: npm run bench -- [--only WORDS] [--quick] [--assert] [--minutes N]',
     '',
     '  --only WORDS  only the groups whose name contains one of the words, with commas between them',
     '  --quick       fewer operations and rounds: rougher numbers in a fraction of the time',
     '  --assert      ends with exit code 1 if a bar is missed',
+    '  --minutes N   for how long memory is watched where that is measured; default 1',
     '  --help        this text',
     '',
     'Groups:',

@@ -13,6 +13,8 @@ export interface Findings {
 export interface Bench {
   /** Fewer operations and rounds. */
   readonly quick: boolean
+  /** For how long a group that watches something over time does so. */
+  readonly minutes: number
   /** An empty folder for whatever a group writes; it is removed at the end. */
   readonly folder: string
   /** Shows how far the group is. Cheap, so it may be called often. */

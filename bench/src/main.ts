@@ -16,6 +16,8 @@ import { Progress } from './progress.js'
 import { redisGroups } from './redis/groups.js'
 import { REDIS_WORKER_FLAG, workOnRedis } from './redis/worker.js'
 import { asMarkdown, makeReport, missesBar, type Row, type Section, save } from './report.js'
+import { serviceGroups } from './service/groups.js'
+import { hostServer, SERVICE_HOST_FLAG } from './service/host.js'
 import { sqlGroups } from './sql/groups.js'
 import { SQL_WORKER_FLAG, workOnSql } from './sql/worker.js'
 import { zookeeperGroups } from './zookeeper/groups.js'
@@ -30,6 +32,7 @@ const groups: readonly Group[] = [
   ...consulGroups,
   ...zookeeperGroups,
   ...httpGroups,
+  ...serviceGroups,
 ]
 
 async function main(args: readonly string[]): Promise<void> {
@@ -37,6 +40,7 @@ async function main(args: readonly string[]): Promise<void> {
   if (args[0] === REDIS_WORKER_FLAG) return workOnRedis(Number(args[1]))
   if (args[0] === SQL_WORKER_FLAG) return workOnSql(args[1] as string)
   if (args[0] === ZOOKEEPER_WORKER_FLAG) return workOnZookeeper(args[1] as string)
+  if (args[0] === SERVICE_HOST_FLAG) return hostServer()
   const wish = understand(args)
   if (wish === null) return
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-bench-'))
@@ -69,13 +73,13 @@ interface Found {
   readonly charts: readonly Chart[]
 }
 
-async function runAll({ groups: wanted, quick }: Wish, folder: string): Promise<Found> {
+async function runAll({ groups: wanted, quick, minutes }: Wish, folder: string): Promise<Found> {
   const progress = new Progress()
   const sections = new Map<string, Row[]>()
   const charts: Chart[] = []
   for (const [index, { name, run }] of wanted.entries()) {
     progress.start(`[${index + 1}/${wanted.length}] ${name}`)
-    const found = await runOne(name, () => run({ quick, folder, say: (text) => progress.say(text) }))
+    const found = await runOne(name, () => run({ quick, minutes, folder, say: (text) => progress.say(text) }))
     sections.set(found.title, [...(sections.get(found.title) ?? []), ...found.rows])
     charts.push(...(found.charts ?? []))
   }

@@ -11,7 +11,7 @@ import { openDatabase, type ShopDatabase } from './database.js'
 import { placeOrder, type Wish } from './orders.js'
 import { frontPage, type ItemRow, messagePage, type OrderRow, orderPage, SECURITY_POLICY } from './pages.js'
 import { Payments } from './payments.js'
-import { statusOf, titleOf } from './refusals.js'
+import { outcomeOf, statusOf, titleOf } from './refusals.js'
 import { restock } from './restock.js'
 
 export interface ShopOptions {
@@ -229,9 +229,9 @@ function invalid(response: Response): void {
 }
 
 /** Express tells it by its four parameters. */
-function refuse(error: unknown, _request: Request, response: Response, next: NextFunction): void {
+function refuse(error: unknown, request: Request, response: Response, next: NextFunction): void {
   if (response.headersSent) return next(error)
   const status = statusOf(error)
   if (status >= 500) console.error(error)
-  response.status(status).send(messagePage(titleOf(error), 'Nothing was ordered by this request.'))
+  response.status(status).send(messagePage(titleOf(error), outcomeOf(error, request.method)))
 }

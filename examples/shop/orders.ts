@@ -11,6 +11,12 @@ export interface Wish {
   readonly quantity: number
 }
 
+/** The order is there, and whether it is paid for is not known. Sent again, the same order is paid for. */
+export class UnpaidError extends Error {
+  override readonly name = 'UnpaidError'
+  readonly code = 'UNPAID'
+}
+
 /** What of an attempt is needed here: of a form's token, or of a request with a key. */
 export type Attempt = Pick<RunContext, 'childKey' | 'step'>
 
@@ -20,7 +26,8 @@ export type Attempt = Pick<RunContext, 'childKey' | 'step'>
  *
  * - The order and the stock are one transaction with a row that tells of them, so they happen once. A later attempt finds
  *   the row, because `childKey()` gives it the same key.
- * - The payment is somebody else's service, which knows that key as well.
+ * - The payment is somebody else's service, which knows that key as well. If it fails the order stays, unpaid, and the next
+ *   attempt pays for it.
  */
 export async function placeOrder(
   { database, payments }: { readonly database: ShopDatabase; readonly payments: Payments },
@@ -53,6 +60,11 @@ export async function placeOrder(
       }),
     ),
   )
-  await attempt.step('payment', () => payments.charge(attempt.childKey('payment'), orderId))
+  try {
+    await attempt.step('payment', () => payments.charge(attempt.childKey('payment'), orderId))
+  } catch (error) {
+    // Whatever it says, it says nothing about the order, which is committed.
+    throw new UnpaidError('The order was made, and its payment failed.', { cause: error })
+  }
   return { orderId }
 }

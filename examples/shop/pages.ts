@@ -95,7 +95,7 @@ ${items.map((item) => html`<tr><td>${item.name}</td><td>${item.stock} of ${item.
 <h2>Order</h2>
 <p>A form with a token. Click as often as you like: it is one order.</p>
 <form id="order" method="post" action="/orders" data-purpose="order">
-<input type="hidden" name="token" value="${orderToken}">
+<input type="hidden" name="token" value="${orderToken}" autocomplete="off">
 <select name="item" aria-label="item">${options}</select>
 <input name="quantity" value="1" size="3" inputmode="numeric" aria-label="quantity">
 <button name="gift" value="no">Order</button>
@@ -115,7 +115,7 @@ ${items.map((item) => html`<tr><td>${item.name}</td><td>${item.stock} of ${item.
 <h2>Restock</h2>
 <p>Slow, so a lock is held, and the row refuses whoever has lost it.</p>
 <form id="restock" method="post" action="/restock" data-purpose="restock">
-<input type="hidden" name="token" value="${restockToken}">
+<input type="hidden" name="token" value="${restockToken}" autocomplete="off">
 <select name="item" aria-label="item">${options}</select>
 <button>Fill up</button>
 </form>

@@ -13,5 +13,7 @@ export default defineConfig({
   hash: false,
   outExtensions: () => ({ js: '.js' }),
   // The command uses the built library, not its source: the path mapping in tsconfig must not apply here.
-  deps: { neverBundle: [/^node:/, /^holdfast(\/|$)/, 'holdfast-torture', 'commander', 'libsql'] },
+  deps: {
+    neverBundle: [/^node:/, /^holdfast(\/|$)/, 'holdfast-torture', 'holdfast-service', 'commander', 'libsql'],
+  },
 })

@@ -14,11 +14,15 @@ const entries = [
   'consul',
   'zookeeper',
   'memcached',
+  'remote',
   'optimistic',
   'http',
   'fencing',
   'idempotency',
   'dedupe',
+  'service',
+  'prometheus',
+  'opentelemetry',
   'testing',
 ]
 
@@ -45,7 +49,17 @@ const library: UserConfig = {
   unbundle: true,
   // Drivers are optional peers that are loaded lazily from the user's own node_modules.
   deps: {
-    neverBundle: [/^node:/, 'libsql', 'better-sqlite3', 'ioredis', 'redis', 'pg', 'mysql2', '@grpc/grpc-js'],
+    neverBundle: [
+      /^node:/,
+      'libsql',
+      'better-sqlite3',
+      'ioredis',
+      'redis',
+      'pg',
+      'mysql2',
+      '@grpc/grpc-js',
+      '@opentelemetry/api',
+    ],
   },
   // A dynamic import of a driver stays one in CommonJS too, so that a driver which is ESM can be loaded from both.
   outputOptions: { dynamicImportInCjs: true },

@@ -7,12 +7,15 @@ import { fileURLToPath } from 'node:url'
 import { browserFor, CHROMIUM_FLAGS, storeFor } from 'holdfast-servers'
 import { type Browser, type BrowserContext, chromium, type Page, type Route } from 'playwright-core'
 import { rolldown } from 'rolldown'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Shop, startShop } from '../../examples/shop/app.js'
 
 /** For loaded machines; nothing is judged by it. */
 const PATIENCE_MS = 120_000
 const POLL = { timeout: PATIENCE_MS / 2 }
+
+/** A connection that was kept may be closed by the server in the moment in which it is used again. */
+const PLAINLY = { maxRedirects: 0, maxRetries: 2 } as const
 
 const ROPE = 1
 const ANCHOR = 2
@@ -195,7 +198,7 @@ describe.skipIf(browser.kind === 'not run').each(['sqlite', 'postgres'])('the sh
       for (const token of ['', 'forged', swapped, swapped, `${bond}.${chance}`]) {
         const answer = await context.request.post(`${shop.url}/orders`, {
           form: { token, item: ROPE, quantity: 1 },
-          maxRedirects: 0,
+          ...PLAINLY,
         })
         expect(answer.status()).toBe(403)
       }
@@ -210,6 +213,57 @@ describe.skipIf(browser.kind === 'not run').each(['sqlite', 'postgres'])('the sh
       await page.click('#order button')
       await page.waitForURL('**/orders/*')
       await expectOrdered(before, 1)
+      await page.close()
+    })
+
+    it('says what was ordered where the payment fails, and orders nothing twice when the same is sent again', async () => {
+      const { page } = await open()
+      const before = await counts()
+      const charge = vi.spyOn(shop.payments, 'charge')
+      const form = { token: await page.inputValue('#order [name=token]'), item: ROPE, quantity: 1 }
+      const sendForm = () => context.request.post(`${shop.url}/orders`, { form, ...PLAINLY })
+      charge.mockRejectedValueOnce(new Error('no answer'))
+      const failed = await sendForm()
+      expect(failed.status()).toBe(502)
+      expect(await failed.text()).toContain('It was ordered, and is not paid for.')
+      expect(await counts()).toMatchObject({ orders: before.orders + 1, charges: before.charges })
+      expect((await sendForm()).status()).toBe(303)
+      await expectOrdered(before, 1)
+
+      const headers = { 'idempotency-key': crypto.randomUUID() }
+      const data = { item: ROPE, quantity: 1 }
+      const ask = () => context.request.post(`${shop.url}/api/orders`, { headers, data, ...PLAINLY })
+      // A service that refuses a card may say so with a status, which is none of this request.
+      charge.mockRejectedValueOnce(Object.assign(new Error('refused'), { status: 402 }))
+      expect((await ask()).status()).toBe(502)
+      expect((await ask()).status()).toBe(201)
+      await expectOrdered(before, 2)
+      charge.mockRestore()
+      await page.close()
+    })
+
+    it('says that nothing was ordered where that is so, and that nobody knows where it is not', async () => {
+      const { page } = await open()
+      const before = await counts()
+      const token = await page.inputValue('#order [name=token]')
+      const post = (quantity: number) =>
+        context.request.post(`${shop.url}/orders`, { form: { token, item: ROPE, quantity }, ...PLAINLY })
+      const soldOut = await post(999)
+      expect([soldOut.status(), await soldOut.text()]).toEqual([
+        409,
+        expect.stringContaining('Nothing was ordered'),
+      ])
+      await page.goto(shop.url)
+      const other = await page.inputValue('#order [name=token]')
+      const broken = vi
+        .spyOn(shop.database, 'transaction')
+        .mockRejectedValueOnce(new Error('the connection is lost'))
+      const form = { token: other, item: ROPE, quantity: 1 }
+      const unknown = await context.request.post(`${shop.url}/orders`, { form, ...PLAINLY })
+      expect(unknown.status()).toBe(500)
+      expect(await unknown.text()).toContain('It may have been carried out, or not.')
+      broken.mockRestore()
+      await expectOrdered(before, 0)
       await page.close()
     })
 

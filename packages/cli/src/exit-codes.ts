@@ -12,6 +12,10 @@ export const EXIT = {
   internal: 70,
   notAcquired: 75,
   lockLost: 79,
+  /** `ls --deadlocks` found one that is certain. */
+  deadlock: 80,
+  /** `ls --deadlocks` found none that is certain, but claims of which nobody has said where they belong. */
+  possibleDeadlock: 81,
   cannotRun: 126,
   notFound: 127,
 } as const
@@ -27,7 +31,7 @@ Exit codes:
   64   wrong usage, or a name that is in use as another kind of lock
   69   the store is not available
   70   an error inside holdfast
-  75   the lock was not acquired in time
+  75   the lock was not acquired in time, or its wait was given up to end a deadlock
   79   the lock was lost while the command ran
   126  the command cannot be run
   127  the command was not found

@@ -72,6 +72,7 @@ function exitCodeOf(code: ErrorCode): number {
     case 'STALE_FENCE':
     case 'STALE_VERSION':
     case 'CONDITION_FAILED':
+    case 'LOCK_ORDER':
     case 'ROW_MISSING':
     case 'CLOSED':
     case 'KEY_REUSED':

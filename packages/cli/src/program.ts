@@ -9,14 +9,16 @@ import { labCommand } from './commands/lab.js'
 import { lsCommand } from './commands/ls.js'
 import { migrateCommand } from './commands/migrate.js'
 import { runCommand } from './commands/run.js'
+import { serveCommand } from './commands/serve.js'
 import { showCommand } from './commands/show.js'
+import { tokenCommand } from './commands/token.js'
 import { tortureCommand } from './commands/torture.js'
 import { redactCredentials } from './format/escape.js'
 import { say } from './terminal.js'
 
 const ABOUT = `
 Examples:
-  holdfast demo
+  holdfast serve
   holdfast run nightly-backup --wait 0s -- ./backup.sh
   holdfast ls
   holdfast show nightly-backup
@@ -46,6 +48,8 @@ const COMMANDS = [
   breakCommand,
   doctorCommand,
   migrateCommand,
+  serveCommand,
+  tokenCommand,
   demoCommand,
   checkCommand,
   labCommand,

@@ -130,6 +130,20 @@ describe('show', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
+describe('show --watch', { timeout: TIMEOUT_MS }, () => {
+  test.each([
+    ['the name', ['--watch', 'deploy:shop']],
+    ['an interval and the name', ['--watch', '100ms', 'deploy:shop']],
+    ['the end of the options and the name', ['--watch', '--', 'deploy:shop']],
+  ])('takes %s behind it', async (_what, args) => {
+    await bench.hold('deploy:shop')
+    const watching = bench.start(['show', ...args])
+    await watching.prints('"deploy:shop"  mutex, 1 holder, 0 waiters')
+    watching.process.kill('SIGINT')
+    expect(await watching.ended).toMatchObject({ exitCode: 130, stderr: '' })
+  })
+})
+
 describe('break', { timeout: TIMEOUT_MS }, () => {
   test('says what it did, and the next in line has a higher fence', async () => {
     await bench.hold('a', '--note', 'stuck')

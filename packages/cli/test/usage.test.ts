@@ -30,6 +30,11 @@ describe('wrong usage', { timeout: TIMEOUT_MS }, () => {
     [['run', 'a', '--write', '--shared', '--', 'true'], /cannot be used with/],
     [['run', 'a\u{1b}[31m', '--', 'true'], /NAME to be a text without control characters/],
     [['show'], /missing required argument 'name'/],
+    [['show', '--watch'], /missing required argument 'name'/],
+    [['show', '--watch', '1s'], /missing required argument 'name'/],
+    [['show', '--watch', '5'], /a duration needs a unit: 5ms, 5s, 5m or 5h/],
+    [['show', '--watch', 'soon', 'a'], /--watch takes a duration such as 500ms.*, and not "soon"/],
+    [['show', 'a', '--watch', 'a'], /--watch takes a duration such as 500ms.*, and not "a"/],
     [['demo', '--workers', '1'], /whole number from 2/],
     [['ls', '--url', 'gopher://x'], /url/],
   ])('%j is 64 and one clear line', async (args, message) => {

@@ -1,4 +1,5 @@
-export { type CloseOptions, createLocks, EVENTS_CHANNEL, type EvictOptions, Locks } from './client/client.js'
+export { EVENTS_CHANNEL } from './client/channel-reporter.js'
+export { type CloseOptions, createLocks, type EvictOptions, Locks } from './client/client.js'
 export { connect } from './connect/connect.js'
 export { examine } from './connect/examine.js'
 export { schemaOf } from './connect/schema.js'
@@ -11,6 +12,7 @@ export type {
   ResourceView,
   Shape,
 } from './core/backend.js'
+export { describeDeadlock } from './core/deadlock-text.js'
 export type { Finding, FindingLevel } from './core/doctor.js'
 export {
   AcquireTimeoutError,
@@ -24,6 +26,7 @@ export {
   InvalidInputError,
   LockLostError,
   type LockLostReason,
+  LockOrderError,
   LockTimeoutError,
   NotHeldError,
   OutcomeUnknownError,
@@ -36,8 +39,10 @@ export {
 } from './core/errors.js'
 export type { HoldfastEvent } from './core/events.js'
 export type { Hold } from './core/hold.js'
+export type { LockInversion, LockOrderEdge, LockOrderOptions } from './core/lock-order.js'
 export type { AcquireOptions, ClientOptions, HoldOptions } from './core/options.js'
 export type { ReleaseOutcome } from './core/releaser.js'
+export { type Deadlock, type DeadlockStep, findDeadlocks } from './core/wait-graph.js'
 export type { All, HoldSet } from './primitives/all.js'
 export type { Election, Leader, Leadership, ObserveOptions } from './primitives/election.js'
 export type { Lockable } from './primitives/lock.js'

@@ -20,8 +20,8 @@ HOLDFAST_REQUIRE_STORES (all, or names with commas between them) makes a missing
 The tests start every server themselves; compose.yaml is for people, and no test uses it.
 `
 
-/** What belongs to no store: a browser for tests of pages, and what makes clocks that can be set. */
-const others = ['chromium', ...clockPrograms]
+/** What belongs to no store: a browser for tests of pages, a pooler before a database, and what makes clocks that can be set. */
+const others = ['chromium', 'pgbouncer', ...clockPrograms]
 
 /** A mistake in how the command was called. */
 class UsageError extends Error {}

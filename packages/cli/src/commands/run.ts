@@ -30,6 +30,7 @@ interface RunOptions {
   readonly write?: true
   readonly limit?: number
   readonly note?: string
+  readonly detectDeadlocks?: true
 }
 
 /** Quick waits are not worth a word. */
@@ -47,7 +48,7 @@ Examples:
   holdfast run catalogue --write -- ./reindex.sh
 
 The command finds the name in HOLDFAST_NAME and the fence, a number that grows with every
-holder, in HOLDFAST_FENCE. No shell is involved; use "sh -c '...'" where you want one.
+holder, in HOLDFAST_FENCE; HOLDFAST_FLOW tells a holdfast inside it where it belongs. No shell is involved; use "sh -c '...'" where you want one.
 If the lock is lost, the command gets SIGTERM, and SIGKILL after --grace.`
 
 export function runCommand(cli: Cli): Command {
@@ -82,6 +83,7 @@ export function runCommand(cli: Cli): Command {
         .argParser(readDuration)
         .default(10_000, '10s'),
     )
+    .option('--detect-deadlocks', 'give up if it would wait for ever, for others that wait for it')
     .addHelpText('after', `${EXAMPLES}\n${EXIT_CODES_HELP}`)
     .action(async (name: string, options: RunOptions) => {
       cli.exitCode = await run(cli, name, options)
@@ -94,13 +96,16 @@ async function run(cli: Cli, name: string, options: RunOptions): Promise<number>
     throw new UsageError('there is no command to run; put it behind "--": holdfast run NAME -- COMMAND...')
   }
   const { signal } = cli.interruption
-  return await withLocks(options.url, signal, async (locks) => {
+  const inFlow = async (locks: Locks, flow: string): Promise<number> => {
     const hold = await acquire(locks, name, options, noteFor(command, options.note), signal)
-    const exitCode = await runUnder(cli, locks, hold, { command, args, graceMs: options.grace })
+    const exitCode = await runUnder(cli, locks, hold, { command, args, graceMs: options.grace, flow })
     const outcome = await hold.release()
     if (outcome !== 'gone' || exitCode === EXIT.lockLost) return exitCode
     say(`the lock ${quoteName(name)} was gone when the command ended, so it may have run unprotected`)
     return EXIT.lockLost
+  }
+  return await withLocks(options.url, signal, (locks) => locks.flow((flow) => inFlow(locks, flow)), {
+    deadlocks: options.detectDeadlocks ? 'detect' : 'show',
   })
 }
 
@@ -170,6 +175,8 @@ interface Work {
   readonly command: string
   readonly args: readonly string[]
   readonly graceMs: number
+  /** What belongs to it; empty where the store does not show it. */
+  readonly flow: string
 }
 
 async function runUnder(cli: Cli, locks: Locks, hold: Hold, work: Work): Promise<number> {
@@ -178,7 +185,7 @@ async function runUnder(cli: Cli, locks: Locks, hold: Hold, work: Work): Promise
   hold.assertHeld()
   const onLost = (): void => say(`${lossText(hold.resource, lost.reason)}; stopping the command`)
   lost.addEventListener('abort', onLost, { once: true })
-  const running = superviseChild({ ...work, env: environmentFor(locks, hold), lost })
+  const running = superviseChild({ ...work, env: environmentFor(locks, hold, work.flow), lost })
   // The command runs now, and signals are for it.
   cli.interruption.handOver()
   const end = await running
@@ -213,9 +220,11 @@ function lostByNow(hold: Hold): boolean {
   }
 }
 
-function environmentFor(locks: Locks, hold: Hold): NodeJS.ProcessEnv {
+function environmentFor(locks: Locks, hold: Hold, flow: string): NodeJS.ProcessEnv {
   // An outer `holdfast run` has set these for its own lock; its fence must not pass for ours.
   const { HOLDFAST_NAME: _name, HOLDFAST_FENCE: _fence, ...inherited } = process.env
   const fence = locks.guarantees.fencing === 'none' ? {} : { HOLDFAST_FENCE: String(hold.fence) }
-  return { ...inherited, HOLDFAST_NAME: hold.resource, ...fence }
+  // Without a flow of its own it is still inside the one that it was started in.
+  const inside = flow === '' ? {} : { HOLDFAST_FLOW: flow }
+  return { ...inherited, HOLDFAST_NAME: hold.resource, ...fence, ...inside }
 }

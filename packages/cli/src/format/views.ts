@@ -1,6 +1,13 @@
 /** How resources and claims are shown. Pure: everything from outside is escaped here, once. */
 
-import type { ClaimView, HolderNote, ResourceView, Shape } from 'holdfast'
+import {
+  type ClaimView,
+  type Deadlock,
+  describeDeadlock,
+  type HolderNote,
+  type ResourceView,
+  type Shape,
+} from 'holdfast'
 import { formatDuration } from './duration.js'
 import { escapeText } from './escape.js'
 import { type Column, layOutTable } from './table.js'
@@ -110,6 +117,14 @@ function claimCells(place: string, claim: ClaimView, shape: Shape | null): strin
     escapeText(claim.ref),
     claim.note === null ? '' : escapeText(claim.note),
   ]
+}
+
+/** One line for each deadlock. */
+export function deadlockLines(deadlocks: readonly Deadlock[]): string[] {
+  return deadlocks.map((deadlock) => {
+    const word = deadlock.certain ? 'deadlock' : 'possible deadlock'
+    return `${word}: ${escapeText(describeDeadlock(deadlock))}`
+  })
 }
 
 /** `1 holder`, `2 holders`. */

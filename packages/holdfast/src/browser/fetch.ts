@@ -66,14 +66,22 @@ export function isInFlight(intent: string, options: Pick<IdempotentFetchOptions,
   return keptKey(nameOf(intent), options.storage) !== null
 }
 
-async function mayRepeat(response: Response): Promise<boolean> {
+/**
+ * `again`: it may be another one later. `open`: to ask again would not help, and yet it does not say what came of the
+ * request, of which an earlier attempt may have been carried out.
+ */
+async function meaningOf(response: Response): Promise<'final' | 'again' | 'open'> {
   const { status } = response
-  if (status !== 409) return status === 425 || status === 429 || status >= 500
+  if (status === 425 || status === 429 || status >= 500) return 'again'
+  if (status === 401 || status === 403 || status === 408) return 'open'
+  if (status !== 409) return 'final'
   const problem: unknown = await response
     .clone()
     .json()
     .catch(() => null)
-  return (problem as { code?: unknown } | null)?.code === 'idempotency-in-progress'
+  const code = (problem as { code?: unknown } | null)?.code
+  if (code === 'idempotency-in-progress') return 'again'
+  return code === 'idempotency-outcome-unknown' ? 'open' : 'final'
 }
 
 /** What the server asks for, in milliseconds: seconds or a date, which is read by the clock that wrote it. */
@@ -109,7 +117,8 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 /**
  * Fetches with one key and the same bytes until there is a final answer: no answer, 409 `idempotency-in-progress`, 425, 429
  * and 5xx are tried again. When the retries are used up it gives the last answer, or throws what `fetch` threw, and the key
- * is kept: the next call with this intent goes on with it, also after a reload.
+ * is kept: the next call with this intent goes on with it, also after a reload. So it is with 401, 403, 408 and 409
+ * `idempotency-outcome-unknown`, which are given at once.
  */
 export async function idempotentFetch(
   input: RequestInfo | URL,
@@ -142,10 +151,9 @@ export async function idempotentFetch(
       if (signal.aborted) throw error
       failure = error
     }
-    if (response !== undefined && !(await mayRepeat(response))) {
-      forget(name, key, storage)
-      return response
-    }
+    const meaning = response === undefined ? 'again' : await meaningOf(response)
+    if (meaning === 'final') forget(name, key, storage)
+    if (response !== undefined && meaning !== 'again') return response
     const waitMs = Math.max(backoff(attempts), retryAfterOf(response))
     if (attempts > retries || waitMs > maxWaitMs) {
       if (response !== undefined) return response

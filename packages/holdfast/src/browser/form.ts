@@ -63,6 +63,8 @@ class Guard implements FormGuard {
       found instanceof HTMLInputElement
         ? found
         : form.appendChild(Object.assign(document.createElement('input'), { type: 'hidden', name }))
+    // A browser may put back what was in it before a reload, and a key that was used would look like one of the server.
+    this.#input.autocomplete = 'off'
     this.#isFromServer = this.#input.value !== ''
     if (!this.#isFromServer) this.#input.value = freshKey()
     // Before every other listener, so that what is refused here is heard of nowhere else.

@@ -1,13 +1,13 @@
-import { channel } from 'node:diagnostics_channel'
 import type { Backend, ClaimView, Guarantees, ResourceView } from '../core/backend.js'
+import { Counter } from '../core/counter.js'
 import { Desk } from '../core/desk.js'
 import { InvalidInputError } from '../core/errors.js'
-import type { HoldfastEvent } from '../core/events.js'
 import type { Hold } from '../core/hold.js'
 import { checkName, checkNote } from '../core/names.js'
 import {
   type AcquireOptions,
   type ClientOptions,
+  checkFunction,
   checkKeys,
   checkMs,
   type HoldOptions,
@@ -20,12 +20,9 @@ import type { Lockable } from '../primitives/lock.js'
 import { Mutex, type MutexOptions } from '../primitives/mutex.js'
 import { ReadWrite } from '../primitives/read-write.js'
 import { Semaphore } from '../primitives/semaphore.js'
+import { channelReporter } from './channel-reporter.js'
+import { flowsFor } from './flows-for.js'
 import { systemRuntime } from './system.js'
-
-/** Subscribe to this channel of `node:diagnostics_channel` to see what every client of the process does. */
-export const EVENTS_CHANNEL = 'holdfast'
-
-const events = channel(EVENTS_CHANNEL)
 
 export interface CloseOptions {
   /** How long holders may go on before their holds are taken back. Default 0. */
@@ -56,7 +53,7 @@ export async function openDesk(
 ): Promise<Desk> {
   checkBackend(backend)
   const settings = resolveClient(options, backend.guarantees, backend.name)
-  const desk = new Desk(backend, runtime, settings, report)
+  const desk = new Desk(backend, runtime, settings, channelReporter, flowsFor(backend, runtime, options))
   await desk.open()
   return desk
 }
@@ -74,8 +71,17 @@ function checkBackend(value: unknown): void {
   if (!complete) throw new InvalidInputError('backend', 'a backend, such as `memoryBackend()`', value)
 }
 
-function report(event: HoldfastEvent): void {
-  if (events.hasSubscribers) events.publish(event)
+/** Opens a counter over a ready backend: for programs that serve callers on other machines. */
+export async function openCounter(
+  backend: Backend,
+  options: ClientOptions = {},
+  runtime: Runtime = systemRuntime,
+): Promise<Counter> {
+  checkBackend(backend)
+  const settings = resolveClient(options, backend.guarantees, backend.name)
+  const counter = new Counter(backend, runtime, settings, channelReporter)
+  await counter.open()
+  return counter
 }
 
 /** The locks of one store. Definitions made here are cheap; make them where they are used. */
@@ -119,6 +125,16 @@ export class Locks implements AsyncDisposable {
   /** One leader at a time, and everybody can see who. */
   election(name: string, options?: HoldOptions): Election {
     return new Election(this.#desk, name, options)
+  }
+
+  /**
+   * Runs `fn` as one flow: what it acquires, also without `run()`, belongs to one piece of work that does one thing after
+   * the other. For what runs beside it, start another flow. Given to `fn` is the text that tells a process which it
+   * starts where it belongs, as `HOLDFAST_FLOW`; it is empty where the client has neither `deadlocks` nor `lockOrder`.
+   */
+  flow<T>(fn: (flow: string) => T): T {
+    checkFunction(fn, 'fn')
+    return this.#desk.flows === null ? fn('') : this.#desk.flows.run(fn)
   }
 
   /** Who holds the resource and who waits for it, in order. */

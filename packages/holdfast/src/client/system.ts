@@ -8,19 +8,20 @@ import type { Runtime, Timer } from '../core/runtime.js'
 import { SharedTimers } from './shared-timers.js'
 
 const FRACTION_GRAIN = 2 ** 32
-const ID_BYTES = 16
+const ID_LENGTH = 32
+const IDS_AT_ONCE = 256
 
-/** Random bytes are cheap by the page and dear by the dozen. Each byte is used once. */
-let pool = Buffer.alloc(0)
+/** Random bytes, and writing them as text, are cheap by the page and dear by the dozen. Each digit is used once. */
+let pool = ''
 let used = 0
 
 function freshId(): string {
-  if (used + ID_BYTES > pool.length) {
-    pool = randomBytes(ID_BYTES * 256)
+  if (used === pool.length) {
+    pool = randomBytes((ID_LENGTH / 2) * IDS_AT_ONCE).toString('hex')
     used = 0
   }
-  used += ID_BYTES
-  return pool.toString('hex', used - ID_BYTES, used)
+  used += ID_LENGTH
+  return pool.slice(used - ID_LENGTH, used)
 }
 
 /** From this length on a timer is most likely a deadline, which is set for every request and hardly ever met. */

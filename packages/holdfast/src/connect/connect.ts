@@ -1,9 +1,15 @@
 import { createLocks, type Locks } from '../client/client.js'
 import type { Backend } from '../core/backend.js'
 import type { ClientOptions } from '../core/options.js'
+import { identityOfUrl } from './identity.js'
 import { type ForEachStore, readUrl, sqlitePath } from './url.js'
 
-type Opener = (rest: string, url: string) => Promise<Backend>
+export interface OpenOptions {
+  /** Whether many callers ask at once, over connections of their own, as they do of a service. */
+  readonly servesMany?: boolean
+}
+
+type Opener = (rest: string, url: string, options: OpenOptions) => Promise<Backend>
 
 /** Stores are loaded when they are asked for, so that a program pays only for the one it uses. */
 const OPENERS: ForEachStore<Opener> = {
@@ -16,6 +22,7 @@ const OPENERS: ForEachStore<Opener> = {
   etcd: openEtcdUrl,
   zookeeper: openZookeeperUrl,
   memcached: openMemcachedUrl,
+  http: openHttpUrl,
 }
 
 /**
@@ -30,12 +37,28 @@ const OPENERS: ForEachStore<Opener> = {
  *     zookeeper://HOSTS/PATH  a ZooKeeper ensemble, with all locks below PATH; `zookeepers:` the same over TLS
  *     memcached://HOST:PORT  a memcached server; `memcacheds:` the same over TLS
  *     consul://HOST:PORT/PREFIX  an agent of Consul, or several with commas between them; `consuls:` the same over TLS
+ *     http://HOST:PORT   a lock service, or several instances of one with commas between them; `https:` the same over TLS
  *
  * Without a URL it is `sqlite:`, which several processes of one machine can share with nothing to install or start.
  */
 export async function connect(url = 'sqlite:', options: ClientOptions = {}): Promise<Locks> {
+  const backend = await openBackend(url)
+  try {
+    return await createLocks(backend, options)
+  } catch (error) {
+    // Some stores are connected by now, and a connection that nobody knows of would keep the process alive.
+    await backend.close().catch(() => undefined)
+    throw error
+  }
+}
+
+/** The store of a URL, not opened yet: for those who make more of it than locks. */
+export async function openBackend(url = 'sqlite:', options: OpenOptions = {}): Promise<Backend> {
   const { found: opener, rest } = readUrl(url, OPENERS)
-  return await createLocks(await opener(rest, url), options)
+  const backend = await opener(rest, url, options)
+  const identity = identityOfUrl(url)
+  // Neither printed nor copied with the rest of it: nobody but the process itself can make anything of it.
+  return identity === null ? backend : Object.defineProperty(backend, 'identity', { value: identity })
 }
 
 async function openMemory(name: string): Promise<Backend> {
@@ -43,9 +66,9 @@ async function openMemory(name: string): Promise<Backend> {
   return name === '' ? memoryBackend() : memoryBackend(memoryStore(name))
 }
 
-async function openSqlite(rest: string): Promise<Backend> {
+async function openSqlite(rest: string, _url: string, { servesMany }: OpenOptions): Promise<Backend> {
   const { sqliteBackend } = await import('../backends/sqlite/backend.js')
-  return sqliteBackend({ path: sqlitePath(rest) })
+  return sqliteBackend({ path: sqlitePath(rest), together: servesMany })
 }
 
 async function openRedisUrl(_rest: string, url: string): Promise<Backend> {
@@ -81,4 +104,9 @@ async function openEtcdUrl(_rest: string, url: string): Promise<Backend> {
 async function openConsulUrl(_rest: string, url: string): Promise<Backend> {
   const { openConsul } = await import('../backends/consul/open.js')
   return await openConsul(url)
+}
+
+async function openHttpUrl(_rest: string, url: string): Promise<Backend> {
+  const { openRemote } = await import('../backends/http/open.js')
+  return await openRemote(url)
 }

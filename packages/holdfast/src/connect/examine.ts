@@ -15,6 +15,7 @@ const EXAMINERS: ForEachStore<Examiner> = {
   etcd: examineEtcdUrl,
   zookeeper: examineZookeeperUrl,
   memcached: examineMemcachedUrl,
+  http: examineHttpUrl,
 }
 
 /**
@@ -75,4 +76,9 @@ async function examineEtcdUrl(_rest: string, url: string): Promise<Finding[]> {
 async function examineZookeeperUrl(_rest: string, url: string): Promise<Finding[]> {
   const { examineZookeeperUrl: examineAt } = await import('../backends/zookeeper/doctor.js')
   return await examineAt(url, systemRuntime)
+}
+
+async function examineHttpUrl(_rest: string, url: string): Promise<Finding[]> {
+  const { examineRemoteUrl } = await import('../backends/http/doctor.js')
+  return await examineRemoteUrl(url, systemRuntime)
 }

@@ -16,6 +16,7 @@ const OPENERS: ForEachStore<Opener> = {
   etcd: openEtcdUrl,
   zookeeper: openZookeeperUrl,
   memcached: openMemcachedUrl,
+  http: openHttpUrl,
 }
 
 /** The records of a store, by the URLs of `connect()`. They are opened by whoever uses them. */
@@ -75,4 +76,9 @@ async function openZookeeperUrl(_rest: string, url: string): Promise<RecordStore
 async function openMemcachedUrl(_rest: string, url: string): Promise<RecordStore> {
   const { openMemcachedRecords } = await import('../backends/memcached/open-records.js')
   return await openMemcachedRecords(url)
+}
+
+async function openHttpUrl(_rest: string, url: string): Promise<RecordStore> {
+  const { openRemoteRecords } = await import('../backends/http/open-records.js')
+  return await openRemoteRecords(url)
 }

@@ -15,6 +15,7 @@ const READERS: ForEachStore<SchemaReader> = {
   etcd: nothing,
   zookeeper: nothing,
   memcached: nothing,
+  http: nothing,
 }
 
 /**

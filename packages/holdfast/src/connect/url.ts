@@ -31,6 +31,8 @@ const STORES = new Map([
   ['zookeepers', 'zookeeper'],
   ['memcached', 'memcached'],
   ['memcacheds', 'memcached'],
+  ['http', 'http'],
+  ['https', 'http'],
 ] as const)
 
 type Entry = typeof STORES extends ReadonlyMap<infer Scheme, infer Store> ? readonly [Scheme, Store] : never

@@ -3,7 +3,7 @@ import { attempted, withDeadline } from './deadline.js'
 import { BackendUnavailableError, OutcomeUnknownError, ShapeConflictError } from './errors.js'
 import type { Keeper } from './keeper.js'
 import { type ClientSettings, LEASE_PER_SKEW } from './options.js'
-import type { Releaser } from './releaser.js'
+import type { ReleaseOutcome, Releaser } from './releaser.js'
 import type { Runtime, Timer } from './runtime.js'
 import { Standing } from './standing.js'
 import { pollMs } from './timing.js'
@@ -22,10 +22,15 @@ export type SeekResult =
   | { readonly kind: 'refused' }
   /** The answer came too late to be of use, or nobody wants it any more. A new claim may be tried. */
   | { readonly kind: 'dropped' }
+  /** The caller went and the claim stays where it is, as far as the store has said that it is anywhere. */
+  | { readonly kind: 'left' }
 
 const DROPPED: SeekResult = { kind: 'dropped' }
+const LEFT: SeekResult = { kind: 'left' }
 
 const RETRY_MS = 50
+/** A fixed lease of which more than a tenth has passed when it is granted is not what was promised. */
+const AGED_PART = 10
 /** The longest that one request may wait in a store. */
 const BLOCK_MS_MAX = 1_000
 const RETRY_MS_MAX = 1_000
@@ -42,14 +47,27 @@ export class Seek {
   holder: HolderNote | null = null
   /** The last thing that went wrong with the store, likewise. */
   trouble: unknown = null
+  /** Called once, when the store has said that somebody else is before the claim. */
+  onWait: (() => void) | null = null
+  /** How many claims stand before this one, as the store last said; -1 while it has not. */
+  ahead = -1
+  /** When the store expects that asking again is worth while, as it last said. */
+  retryAfterMs: number | null = null
+  /** What became of the claim after `cancel()`. */
+  givenBack: Promise<ReleaseOutcome> | null = null
+  /**
+   * Whether the caller knows the claim and may come back with it, here or by way of another process. Then nothing is undone
+   * behind its back where something goes wrong, because that could undo what it was granted meanwhile. The lease ends it.
+   */
+  mayReturn = false
   #cancelled = false
+  #left = false
   #finished = false
   #pushed: { readonly fence: bigint | null } | null = null
   #hinted = false
   #wake: (() => void) | null = null
   #answeredAt: number
   #failures = 0
-  #ahead = -1
   #placeSince: number
 
   constructor(machinery: Machinery, claim: Claim, renews: boolean, waitMs: number) {
@@ -69,6 +87,11 @@ export class Seek {
     return this.standing.claim
   }
 
+  /** Whether the store has said nothing since something went wrong. */
+  get isUnanswered(): boolean {
+    return this.#failures > 0
+  }
+
   /** The store pushed a grant of the place with this fence. */
   pushed(fence: bigint | null): void {
     this.#pushed = { fence }
@@ -84,7 +107,16 @@ export class Seek {
   cancel(): void {
     if (this.#cancelled || this.#finished) return
     this.#cancelled = true
-    void this.#machinery.releaser.release(this.standing)
+    this.givenBack = this.#machinery.releaser.release(this.standing)
+    this.#wake?.()
+  }
+
+  /**
+   * The caller waits no longer, but the claim keeps its place for when it comes back. What is under way is waited for,
+   * because a grant that is on its way is still of use.
+   */
+  leave(): void {
+    this.#left = true
     this.#wake?.()
   }
 
@@ -95,13 +127,14 @@ export class Seek {
         const result = this.#consider(verdict) ?? (await this.#pause(verdict))
         if (result === null) continue
         if (result.kind !== 'granted' || this.standing.renews || (await this.#isFull())) {
-          return this.#cancelled ? DROPPED : result
+          return this.#cancelled && result.kind !== 'refused' ? DROPPED : result
         }
+        if (this.#left) return LEFT
         // The store grants but does not renew: without a pause this would ask as fast as it answers.
         await this.#sleep(RETRY_MS)
       }
     } catch (error) {
-      this.cancel()
+      if (!this.mayReturn) this.cancel()
       throw error
     } finally {
       this.#finished = true
@@ -136,7 +169,17 @@ export class Seek {
   /** The machine slept between question and answer, so nothing can be counted from it: ask again at once. */
   #doubt(): null {
     this.#hinted = true
+    this.#failures += 1
+    this.trouble = this.#unknown('was heard after this machine had slept, and so says nothing')
     return null
+  }
+
+  #unknown(what: string): OutcomeUnknownError {
+    const { name } = this.#machinery.backend
+    return new OutcomeUnknownError(`The answer of the ${name} store ${what}.`, {
+      resource: this.claim.resource,
+      backend: name,
+    })
   }
 
   /** Notes what the store said of the claim's place, counted from before it was asked. */
@@ -149,8 +192,12 @@ export class Seek {
   #weigh(error: unknown): void {
     const passing = error instanceof BackendUnavailableError || error instanceof OutcomeUnknownError
     const outageMs = this.#machinery.runtime.clock.monotonicMs() - this.#answeredAt
-    if (!passing || this.#patience.waitMs === 0 || outageMs >= this.#machinery.settings.outageMs) throw error
-    this.trouble = error
+    // What may have been done by an earlier request is not undone by one that certainly did nothing.
+    const isOpen = passing && this.isUnanswered && this.trouble instanceof OutcomeUnknownError
+    const trouble = isOpen ? this.trouble : error
+    if (!passing || this.#patience.waitMs === 0 || outageMs >= this.#machinery.settings.outageMs)
+      throw trouble
+    this.trouble = trouble
     this.#failures += 1
   }
 
@@ -164,6 +211,7 @@ export class Seek {
         return this.#waiting(verdict)
       case 'refused':
         this.holder = verdict.holder
+        this.retryAfterMs = verdict.retryAfterMs
         // A store without a line refuses those who wait, too; they ask again after a while.
         return this.#patience.waitMs === 0 ? { kind: 'refused' } : null
       case 'mismatched': {
@@ -176,6 +224,7 @@ export class Seek {
   #granted(): SeekResult {
     // An answer that comes when the lease is nearly over is a failed acquire: it is given back, not used.
     if (this.#machinery.runtime.clock.monotonicMs() >= this.standing.abortAt) {
+      if (this.mayReturn) throw this.#unknown('came too late to be of use')
       this.cancel()
       return DROPPED
     }
@@ -188,11 +237,12 @@ export class Seek {
    */
   async #isFull(): Promise<boolean> {
     const { standing, claim } = this
-    if (standing.lease.leaseMs >= claim.ttlMs) return true
+    const agedMs = this.#machinery.runtime.clock.monotonicMs() - standing.lease.sentAt
+    if (standing.lease.leaseMs >= claim.ttlMs && agedMs <= claim.ttlMs / AGED_PART) return true
     try {
-      await this.#machinery.keeper.confirm(standing, claim.ttlMs)
-      // Only what was credited counts: the answer may have slept in a buffer, or have been that there is nothing left.
-      return standing.lease.leaseMs >= claim.ttlMs && this.#isUsable()
+      const state = await this.#machinery.keeper.confirm(standing, claim.ttlMs)
+      // Only what was credited counts, since the answer may have slept in a buffer. What is gone takes its credit along.
+      return state !== 'lost' && standing.lease.leaseMs >= claim.ttlMs && this.#isUsable()
     } catch (error) {
       this.#weigh(error)
       return false
@@ -201,9 +251,15 @@ export class Seek {
 
   #waiting(verdict: Extract<Verdict, { kind: 'waiting' }>): SeekResult | null {
     this.holder = verdict.holder
+    this.retryAfterMs = verdict.retryAfterMs
     if (this.#pushIsGood()) return { kind: 'granted', standing: this.standing }
-    if (verdict.ahead !== this.#ahead) {
-      this.#ahead = verdict.ahead
+    if (this.#patience.waitMs === 0) {
+      // It stood in line before, and whoever does not wait any more keeps no place there.
+      this.cancel()
+      return { kind: 'refused' }
+    }
+    if (verdict.ahead !== this.ahead) {
+      this.ahead = verdict.ahead
       this.#placeSince = this.#machinery.runtime.clock.monotonicMs()
     }
     this.#machinery.keeper.keep(this.standing)
@@ -226,9 +282,10 @@ export class Seek {
 
   /** Waits for a reason to ask again; a pushed grant makes asking needless. */
   async #pause(verdict: Verdict | null): Promise<SeekResult | null> {
-    if (!this.#hinted) await this.#sleep(this.#pauseMs(verdict))
+    if (!this.#hinted && !this.#left) await this.#sleep(this.#pauseMs(verdict))
     if (this.#cancelled) return DROPPED
-    return this.#pushIsGood() ? { kind: 'granted', standing: this.standing } : null
+    if (this.#pushIsGood()) return { kind: 'granted', standing: this.standing }
+    return this.#left ? LEFT : null
   }
 
   #pauseMs(verdict: Verdict | null): number {
@@ -237,9 +294,11 @@ export class Seek {
     if (verdict === null) {
       return Math.min(RETRY_MS * 2 ** Math.min(this.#failures, 10), RETRY_MS_MAX) * (0.75 + fraction / 2)
     }
+    this.onWait?.()
+    this.onWait = null
     return pollMs({
       waiting: backend.guarantees.waiting,
-      ahead: this.#ahead,
+      ahead: this.ahead,
       waitedMs: runtime.clock.monotonicMs() - this.#placeSince,
       retryAfterMs: verdict.kind === 'waiting' || verdict.kind === 'refused' ? verdict.retryAfterMs : null,
       leaseMs: this.#patience.leaseMs,

@@ -153,7 +153,13 @@ export interface Sink {
 }
 
 export interface Backend {
+  /** The kind of store, as messages name it. */
   readonly name: string
+  /**
+   * Which store of its kind it is: backends with the same text, or the same object, have the same locks. It is only compared
+   * within the process and never shown, and must have nothing of a credential. Left out: no other backend has these locks.
+   */
+  readonly identity?: string | object
   readonly guarantees: Guarantees
   open(sink: Sink): Promise<void>
   /** Idempotent by claim id: an entry that stands is answered for, never doubled. A lower weight than before takes effect. */

@@ -1,14 +1,19 @@
+import { requireShape, requireWeight } from './abilities.js'
 import type { Machinery } from './acquire.js'
 import type { Backend, Owner, ResourceView, Shape, Sink, Verdict } from './backend.js'
-import { attempted, withDeadline } from './deadline.js'
-import { ClosedError, UnsupportedError } from './errors.js'
-import type { Report } from './events.js'
-import { fenceOf, type StoreHold } from './hold.js'
+import { attempted } from './deadline.js'
+import { DeadlockWatch } from './deadlock-watch.js'
+import { ClosedError } from './errors.js'
+import type { Reporter } from './events.js'
+import type { Flows } from './flows.js'
+import type { StoreHold } from './hold.js'
 import { Keeper } from './keeper.js'
 import { LocalLine, type LocalLineContext } from './local-line.js'
+import { Lookout, openStore } from './lookout.js'
 import { refOf } from './names.js'
 import { type ClientSettings, type Limits, limitsFor } from './options.js'
 import { Releaser } from './releaser.js'
+import { Reports } from './reports.js'
 import type { Runtime, Timer } from './runtime.js'
 import { SeekIndex } from './seek-index.js'
 import type { Refusal, Wish } from './waiters.js'
@@ -26,9 +31,13 @@ export class Desk {
   readonly settings: ClientSettings
   /** What names and leases are checked against. */
   readonly limits: Limits
+  /** null where nobody asked which claims belong together. */
+  readonly flows: Flows | null
+  readonly #watch: DeadlockWatch | null
   readonly #keeper: Keeper
   readonly #releaser: Releaser
-  readonly #report: Report
+  readonly #reports: Reports
+  readonly #lookout: Lookout
   readonly #seeks = new SeekIndex()
   readonly #lines = new Map<string, LocalLine>()
   /** The lines among them that nobody needs, the one that rests longest first. */
@@ -37,14 +46,25 @@ export class Desk {
   #closing: Promise<void> | null = null
   #drained: (() => void) | null = null
 
-  constructor(backend: Backend, runtime: Runtime, settings: ClientSettings, report: Report) {
+  constructor(
+    backend: Backend,
+    runtime: Runtime,
+    settings: ClientSettings,
+    reporter: Reporter,
+    flows: Flows | null = null,
+  ) {
     this.backend = backend
     this.runtime = runtime
     this.settings = settings
     this.limits = limitsFor(backend.guarantees, settings.skewMs)
-    this.#report = report
-    this.#keeper = new Keeper(backend, runtime, settings, report)
-    this.#releaser = new Releaser(backend, runtime, settings, this.#keeper, report)
+    this.flows = flows
+    const { deadlockCheckMs, requestMs } = settings
+    this.#watch =
+      deadlockCheckMs === null ? null : new DeadlockWatch(backend, runtime, { deadlockCheckMs, requestMs })
+    const reports = new Reports(reporter, backend.name, runtime.clock)
+    this.#reports = reports
+    this.#keeper = new Keeper(backend, runtime, settings, reports)
+    this.#releaser = new Releaser(backend, runtime, settings, this.#keeper)
     const owner: Owner = { ...runtime.identity, client: refOf(runtime.random.id()).slice(0, 6) }
     const machinery: Machinery = {
       backend,
@@ -54,7 +74,8 @@ export class Desk {
       releaser: this.#releaser,
     }
     const isClosed = (): boolean => this.isClosed
-    this.#context = { ...machinery, limits: this.limits, owner, report, seeks: this.#seeks, isClosed }
+    this.#lookout = new Lookout({ ...machinery, isClosed })
+    this.#context = { ...machinery, limits: this.limits, owner, reports, seeks: this.#seeks, isClosed }
   }
 
   get isClosed(): boolean {
@@ -64,14 +85,7 @@ export class Desk {
   /** Opens the store. One that does not answer is given up, so that nobody waits for ever before the first lock. */
   async open(): Promise<void> {
     const { backend, runtime, settings } = this
-    const call = attempted(() => backend.open(this.sink()))
-    const context = { resource: null, backend: backend.name }
-    try {
-      await withDeadline(runtime.timers, settings.outageMs, true, call, context)
-    } catch (error) {
-      await attempted(() => backend.close()).catch(() => {})
-      throw error
-    }
+    await openStore(backend, runtime, settings.outageMs, this.sink())
   }
 
   /** The one upward path. Late and repeated calls find nobody, and nothing happens. */
@@ -93,36 +107,40 @@ export class Desk {
 
   acquire(resource: string, shape: Shape, wish: Wish): Promise<StoreHold | Refusal> {
     if (this.isClosed) return Promise.reject(new ClosedError({ resource, backend: this.backend.name }))
-    return this.#line(resource, shape).acquire(wish)
+    const { flows } = this
+    return flows === null
+      ? this.#line(resource, shape, null).acquire(wish)
+      : this.#acquireInFlow(flows, resource, shape, wish)
+  }
+
+  /** Claims of different flows are never shared, because a claim has one owner. */
+  async #acquireInFlow(
+    flows: Flows,
+    resource: string,
+    shape: Shape,
+    wish: Wish,
+  ): Promise<StoreHold | Refusal> {
+    const { signal, waitMs, minHoldMs } = wish.settings
+    if (signal?.aborted) throw signal.reason
+    // Who only tries does not wait, and so waits for nobody.
+    if (waitMs !== 0) flows.checkOrder(resource)
+    const collecting = flows.collecting()
+    const ticket = flows.markNext(this.#context.owner.client, minHoldMs)
+    const result = await this.#line(resource, shape, ticket?.client ?? null).acquire(wish)
+    if ('refused' in result) return result
+    flows.took(result, collecting)
+    flows.locate(result, ticket)
+    return result
   }
 
   /** Refuses at construction what the store cannot do. */
   requireShape(shape: Shape, what: string): void {
-    const { weights, limitMax } = this.backend.guarantees
-    const { name } = this.backend
-    if (shape.kind !== 'mutex' && (weights === 'none' || (weights === 'one' && shape.kind !== 'semaphore'))) {
-      const known = weights === 'none' ? 'exclusive locks only' : 'exclusive locks and semaphores'
-      throw new UnsupportedError(`The ${name} store has no ${what}: this recipe knows ${known}.`, {
-        backend: name,
-      })
-    }
-    if (shape.limit > limitMax) {
-      throw new UnsupportedError(`The ${name} store takes limits up to ${limitMax}, got ${shape.limit}.`, {
-        backend: name,
-      })
-    }
+    requireShape(this.backend, shape, what)
   }
 
   /** Refuses before the store is asked what one claim may not weigh. */
   requireWeight(weight: number): void {
-    const { name, guarantees } = this.backend
-    if (weight === 1 || guarantees.weights === 'any') return
-    throw new UnsupportedError(
-      `The ${name} store gives one permit to each holder, and ${weight} were asked for.`,
-      {
-        backend: name,
-      },
-    )
+    requireWeight(this.backend, weight)
   }
 
   /**
@@ -133,7 +151,7 @@ export class Desk {
     hold.assertHeld()
     const { standing } = hold
     const claim = { ...standing.claim, weight }
-    const line = this.#line(hold.resource, hold.shape)
+    const line = this.#lineOf(hold)
     const lighter = line.lighten(hold, claim)
     while (standing.renewing !== null) await standing.renewing
     const awake = this.#keeper.wakefulness()
@@ -142,7 +160,7 @@ export class Desk {
     try {
       const call = attempted(() => this.backend.attempt(claim, { waitMs: 0, leaseMs: claim.ttlMs }))
       this.#releaser.follow(call, standing)
-      verdict = await this.#ask(() => call, claim.resource)
+      verdict = await this.#lookout.ask(() => call, claim.resource)
     } catch (error) {
       await lighter.release()
       throw error
@@ -161,28 +179,17 @@ export class Desk {
 
   /** Who holds and who waits, with fences as callers see them. */
   async inspect(resource: string): Promise<ResourceView> {
-    return showFences(await this.#ask(() => this.backend.inspect(resource), resource))
+    return await this.#lookout.inspect(resource)
   }
 
-  async *list(prefix: string): AsyncGenerator<ResourceView> {
-    this.#refuseClosed()
-    const views = this.backend.list(prefix)[Symbol.asyncIterator]()
-    try {
-      for (;;) {
-        const next = await this.#ask(() => views.next(), null)
-        if (next.done === true) return
-        yield showFences(next.value)
-      }
-    } finally {
-      // Not awaited: a store that did not answer would hold up whoever has stopped listening.
-      void attempted(async () => await views.return?.()).catch(() => {})
-    }
+  list(prefix: string): AsyncGenerator<ResourceView> {
+    return this.#lookout.list(prefix)
   }
 
   async evict(resource: string, ref: string, reason: string): Promise<boolean> {
-    const outcome = await this.#ask(() => this.backend.evict(resource, ref), resource)
-    if (outcome === 'evicted') this.#report({ type: 'evicted', resource, ref, reason })
-    return outcome === 'evicted'
+    const evicted = await this.#lookout.evict(resource, ref)
+    if (evicted) this.#reports.evicted(resource, ref, reason)
+    return evicted
   }
 
   /** Refuses new claims, turns the waiting away, waits for the holders, takes back what is left, and closes the store. */
@@ -197,8 +204,12 @@ export class Desk {
     for (const line of this.#lines.values()) line.close()
     if (drainMs > 0 && this.#holds().length > 0) await this.#drain(drainMs)
     // Holds that only linger for their minimum are left to their lease; the others are taken back.
-    const left = this.#holds().filter((hold) => !hold.isReleased)
+    const holds = this.#holds()
+    const left = holds.filter((hold) => !hold.isReleased)
+    const lingering = holds.filter((hold) => hold.isReleased)
+    for (const hold of lingering) this.#reports.released(hold, 'unconfirmed', this.#reports.moment())
     await Promise.all(left.map((hold) => this.#takeBack(hold)))
+    this.#watch?.stop()
     await this.#releaser.stop()
     this.#keeper.stop()
     await this.backend.close()
@@ -206,8 +217,8 @@ export class Desk {
 
   async #takeBack(hold: StoreHold): Promise<void> {
     // The holder is told to stop before the store lets anyone else in.
-    if (hold.lose('closed')) this.#report({ type: 'lost', resource: hold.resource, reason: 'closed' })
-    await this.#line(hold.resource, hold.shape).takeBack(hold)
+    if (hold.lose('closed')) this.#reports.lost(hold, 'closed')
+    await this.#lineOf(hold).takeBack(hold)
   }
 
   #drain(drainMs: number): Promise<void> {
@@ -227,15 +238,29 @@ export class Desk {
     return [...this.#lines.values()].flatMap((line) => [...line.holds])
   }
 
-  #line(resource: string, shape: Shape): LocalLine {
-    const key = `${shape.kind} ${shape.limit} ${resource}`
+  #lineOf({ resource, shape, standing }: StoreHold): LocalLine {
+    const { client } = standing.claim.owner
+    return this.#line(resource, shape, client === this.#context.owner.client ? null : client)
+  }
+
+  /** `mark`: what the claims of one flow show as their client; null where all callers are one client. */
+  #line(resource: string, shape: Shape, mark: string | null): LocalLine {
+    const all = `${shape.kind} ${shape.limit} ${resource}`
+    const key = mark === null ? all : `${mark} ${all}`
     const found = this.#lines.get(key)
     if (found !== undefined) {
       this.#idle.delete(key)
       return found
     }
-    const line = new LocalLine(this.#context, resource, shape, (quiet) => {
-      if (quiet.isIdle) this.#rest(key)
+    const { owner } = this.#context
+    const context =
+      mark === null
+        ? this.#context
+        : { ...this.#context, owner: { ...owner, client: mark }, watch: this.#watch, isOneFlow: true }
+    const line = new LocalLine(context, resource, shape, (quiet) => {
+      if (quiet.isIdle && mark === null) this.#rest(key)
+      // A flow takes a name once, most likely.
+      else if (quiet.isIdle) this.#lines.delete(key)
       this.#drained?.()
     })
     this.#lines.set(key, line)
@@ -252,20 +277,4 @@ export class Desk {
       return
     }
   }
-
-  #refuseClosed(): void {
-    if (this.isClosed) throw new ClosedError({ backend: this.backend.name })
-  }
-
-  #ask<T>(call: () => Promise<T>, resource: string | null): Promise<T> {
-    this.#refuseClosed()
-    const context = { resource, backend: this.backend.name }
-    return withDeadline(this.runtime.timers, this.settings.requestMs, true, attempted(call), context)
-  }
-}
-
-function showFences(view: ResourceView): ResourceView {
-  const show = (claims: ResourceView['holders']): ResourceView['holders'] =>
-    claims.map((claim) => ({ ...claim, fence: claim.fence === null ? null : fenceOf(claim.fence, 0) }))
-  return { ...view, holders: show(view.holders), waiters: show(view.waiters) }
 }

@@ -4,6 +4,7 @@
  */
 
 import type { HolderNote, Shape } from './backend.js'
+import type { LockInversion } from './lock-order.js'
 import type {
   AbandonedError,
   InProgressError,
@@ -12,6 +13,7 @@ import type {
   ResultNotKeptError,
   TokenRefusedError,
 } from './record-errors.js'
+import type { DeadlockStep } from './wait-graph.js'
 
 export type ErrorCode =
   | 'ACQUIRE_TIMEOUT'
@@ -22,6 +24,7 @@ export type ErrorCode =
   | 'SHAPE_CONFLICT'
   | 'STALE_FENCE'
   | 'DEADLOCK'
+  | 'LOCK_ORDER'
   | 'LOCK_TIMEOUT'
   | 'SERIALIZATION'
   | 'STALE_VERSION'
@@ -156,9 +159,30 @@ export class StaleFenceError extends HoldfastError {
   }
 }
 
-/** Waiting on would never end, because the holders wait for each other. */
+/**
+ * Waiting on would never end, because the holders wait for each other. Either a wait for a lock was given up, with
+ * `deadlocks: 'detect'`: then `cycle` says who waits for whom, and nothing was acquired; release what you hold, and begin
+ * again. Or a database has ended a transaction: then `cycle` is null, and the transaction is over.
+ */
 export class DeadlockError extends HoldfastError {
   readonly code = 'DEADLOCK'
+  readonly cycle: readonly DeadlockStep[] | null
+
+  constructor(message: string, context?: ErrorContext, cycle: readonly DeadlockStep[] | null = null) {
+    super(message, context)
+    this.cycle = cycle
+  }
+}
+
+/** Two names are taken in opposite orders, which can end in a deadlock. Thrown, with `lockOrder`, before anything is acquired. */
+export class LockOrderError extends HoldfastError {
+  readonly code = 'LOCK_ORDER'
+  readonly inversion: LockInversion
+
+  constructor(message: string, inversion: LockInversion, context?: ErrorContext) {
+    super(message, context)
+    this.inversion = inversion
+  }
 }
 
 /** A statement waited for a lock for longer than it may, and did nothing. On MySQL its transaction is still open: roll it back. */
@@ -226,6 +250,7 @@ export type AnyHoldfastError =
   | ShapeConflictError
   | StaleFenceError
   | DeadlockError
+  | LockOrderError
   | LockTimeoutError
   | SerializationError
   | StaleVersionError

@@ -65,13 +65,24 @@ export class StoreHold implements Hold {
   readonly #standing: Standing
   readonly acquiredAt: number
   readonly minHoldMs: number
+  /** What its events are joined by. */
+  readonly acquisition: number
+  /** Whether its end was told: a hold ends once, whatever is done to it later. */
+  isTold = false
   readonly #keeping: HoldKeeping
   readonly #handOvers: number
   #controller: AbortController | null = null
   #lost: LockLostError | null = null
   #released: Promise<ReleaseOutcome> | null = null
 
-  constructor(keeping: HoldKeeping, standing: Standing, acquiredAt: number, minHoldMs: number) {
+  constructor(
+    keeping: HoldKeeping,
+    standing: Standing,
+    acquiredAt: number,
+    minHoldMs: number,
+    acquisition: number,
+  ) {
+    this.acquisition = acquisition
     this.#keeping = keeping
     this.#standing = standing
     this.acquiredAt = acquiredAt

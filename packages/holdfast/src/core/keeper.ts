@@ -1,8 +1,8 @@
 import type { Backend, Renewal } from './backend.js'
 import { attempted, withDeadline } from './deadline.js'
 import { type LockLostReason, OutcomeUnknownError } from './errors.js'
-import type { Report } from './events.js'
 import type { ClientSettings } from './options.js'
+import type { Reports } from './reports.js'
 import type { Runtime, Timer } from './runtime.js'
 import type { Standing } from './standing.js'
 import { renewAt, renewRequestMs, renewRetryMs } from './timing.js'
@@ -34,7 +34,7 @@ export class Keeper {
   readonly #backend: Renewer
   readonly #runtime: Runtime
   readonly #settings: Pick<ClientSettings, 'requestMs'>
-  readonly #report: Report
+  readonly #reports: Reports
   readonly #wheel: Wheel<Standing>
   readonly #kept = new Map<string, Standing>()
   #ready: Standing[] = []
@@ -49,12 +49,12 @@ export class Keeper {
     backend: Renewer,
     runtime: Runtime,
     settings: Pick<ClientSettings, 'requestMs'>,
-    report: Report,
+    reports: Reports,
   ) {
     this.#backend = backend
     this.#runtime = runtime
     this.#settings = settings
-    this.#report = report
+    this.#reports = reports
     this.#wheel = new Wheel<Standing>(runtime, (due) => this.#turn(due))
     this.#lookAtClocks(true)
   }
@@ -75,9 +75,18 @@ export class Keeper {
   /** Stops keeping it. The result settles when no renewal of it is under way any more; null when none was. */
   drop(standing: Standing): Promise<void> | null {
     standing.state = 'ended'
-    this.#kept.delete(standing.claim.id)
-    this.#wheel.remove(standing)
+    this.#unkeep(standing)
     return standing.renewing
+  }
+
+  /**
+   * Somebody else keeps it from now on, such as a caller on another machine: it is neither renewed nor watched here, and
+   * an attempt of it that lands late is not undone.
+   */
+  entrust(standing: Standing): void {
+    standing.state = 'held'
+    standing.onLost = () => {}
+    this.#unkeep(standing)
   }
 
   /** Renews now, for at least `leaseMs`; 0 only asks. Rejects when the store does not answer. */
@@ -112,8 +121,7 @@ export class Keeper {
   lose(standing: Standing, reason: LockLostReason): void {
     if (standing.state === 'ended') return
     if (standing.state === 'held') standing.state = 'ended'
-    this.#kept.delete(standing.claim.id)
-    this.#wheel.remove(standing)
+    this.#unkeep(standing)
     standing.onLost(reason)
   }
 
@@ -132,7 +140,7 @@ export class Keeper {
     const byMs = Math.max(Math.abs(this.#wallLead - wallLead), uptimeGain - UPTIME_GRAIN_MS)
     if (byMs <= SLEEP_SLACK_MS) return
     this.#sleeps += 1
-    this.#report({ type: 'sleep-noticed', byMs })
+    this.#reports.sleepNoticed(byMs)
     const now = this.#runtime.clock.monotonicMs()
     // How long it slept is the most that any clock says. Set back, the wall clock says nothing, so the uptime is asked.
     if (!thorough) this.#lookAtClocks(true)
@@ -185,9 +193,15 @@ export class Keeper {
     return last
   }
 
+  /** A claim whose caller came back is kept anew under the same id, so an old standing of it takes nothing with it. */
+  #unkeep(standing: Standing): void {
+    if (this.#kept.get(standing.claim.id) === standing) this.#kept.delete(standing.claim.id)
+    this.#wheel.remove(standing)
+  }
+
   /** Puts the claim on the wheel for whatever comes first: its renewal, or the moment its holder must stop. */
   #schedule(standing: Standing): void {
-    if (standing.state === 'ended' || !this.#kept.has(standing.claim.id)) return
+    if (standing.state === 'ended' || this.#kept.get(standing.claim.id) !== standing) return
     const wantsRenewal = standing.renews || standing.state === 'waiting' || this.isDoubtful(standing)
     const mayRenew = wantsRenewal && standing.renewing === null
     const renewDueAt = mayRenew ? standing.renewDueAt : Number.POSITIVE_INFINITY
@@ -242,18 +256,10 @@ export class Keeper {
   #renewBatch(batch: readonly Standing[]): void {
     const askOf = (standing: Standing): number =>
       standing.renews || standing.state === 'waiting' ? standing.askMs : 0
-    const report = (failed: readonly Standing[], error: unknown): void => {
-      if (failed.length === 0) return
-      this.#report({ type: 'renewal-failed', resources: failed.map(({ claim }) => claim.resource), error })
-    }
+    const departure = this.#reports.departure(batch)
     this.#renew(batch, askOf).then(
-      (states) => {
-        report(
-          batch.filter((_, index) => states[index] === 'unknown'),
-          null,
-        )
-      },
-      (error: unknown) => report(batch, error),
+      (states) => this.#reports.renewed(batch, states, departure),
+      (error: unknown) => this.#reports.renewalFailed(batch, error, departure),
     )
   }
 

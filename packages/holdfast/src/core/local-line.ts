@@ -1,14 +1,16 @@
 import { type Machinery, Seek, type SeekResult } from './acquire.js'
 import type { Claim, HolderNote, Owner, Shape } from './backend.js'
+import type { DeadlockWatch } from './deadlock-watch.js'
 import { ClosedError, type LockLostReason } from './errors.js'
-import type { Report } from './events.js'
 import { fits, mayHandOver } from './hand-over.js'
-import { type HoldKeeping, StoreHold } from './hold.js'
-import { checkTtl, type Limits } from './options.js'
+import { StoreHold } from './hold.js'
+import { KeeperKeeping } from './hold-keeping.js'
+import type { Limits } from './options.js'
 import type { ReleaseOutcome } from './releaser.js'
+import type { Reports } from './reports.js'
 import type { SeekIndex } from './seek-index.js'
 import type { Standing } from './standing.js'
-import { type Departures, type Refusal, type Waiter, Waiters, type Wish } from './waiters.js'
+import { type Asked, type Departures, type Refusal, type Waiter, Waiters, type Wish } from './waiters.js'
 
 /** The longest a store may block for a claim whose callers set no limit; the loop then simply asks again. */
 const PATIENCE_MS = 60_000
@@ -16,9 +18,13 @@ const PATIENCE_MS = 60_000
 /** What every local line of a client shares. */
 export interface LocalLineContext extends Machinery {
   readonly owner: Owner
-  readonly report: Report
+  readonly reports: Reports
   readonly seeks: SeekIndex
   readonly limits: Limits
+  /** Looks for deadlocks among those that wait; only where the claims say to which flow they belong. */
+  readonly watch?: DeadlockWatch | null
+  /** Its callers are one piece of work, which would wait for itself if a hold were to be handed over. */
+  readonly isOneFlow?: boolean
   isClosed(): boolean
 }
 
@@ -26,7 +32,7 @@ export interface LocalLineContext extends Machinery {
  * The callers of one process that want one resource. They are one claim at the store at a time, and are served in
  * order here: a released claim passes to the next caller without asking the store, as long as it is fair to others.
  */
-export class LocalLine implements HoldKeeping, Departures {
+export class LocalLine extends KeeperKeeping implements Departures {
   readonly resource: string
   readonly shape: Shape
   readonly #context: LocalLineContext
@@ -40,6 +46,7 @@ export class LocalLine implements HoldKeeping, Departures {
   #releasing = 0
 
   constructor(context: LocalLineContext, resource: string, shape: Shape, onQuiet: (line: LocalLine) => void) {
+    super(context, context.limits)
     this.#context = context
     this.resource = resource
     this.shape = shape
@@ -61,10 +68,29 @@ export class LocalLine implements HoldKeeping, Departures {
   acquire(wish: Wish): Promise<StoreHold | Refusal> {
     const { signal, waitMs } = wish.settings
     if (signal?.aborted) return Promise.reject(signal.reason)
-    if (waitMs === 0) return this.#tryOnce(wish)
-    const result = this.#waiters.join(wish)
-    this.#serve()
+    const { reports } = this.#context
+    const acquisition = reports.number()
+    reports.requested(this, acquisition)
+    const result = waitMs === 0 ? this.#tryOnce(wish, acquisition) : this.#join(wish, acquisition)
+    reports.follow(result, this, acquisition, wish)
     return result
+  }
+
+  #join(wish: Wish, acquisition: number): Promise<StoreHold | Refusal> {
+    if (this.#waiters.size > 0) this.#context.reports.waiting(this, acquisition)
+    const result = this.#waiters.join(wish, acquisition)
+    this.#serve()
+    // Nothing is asked of the store, so one of our own is before it.
+    if (this.#seek === null) this.#mustWait()
+    return result
+  }
+
+  /** Somebody else is before whoever is first. */
+  #mustWait(): void {
+    const first = this.#waiters.first()
+    if (first === null || first.waits) return
+    first.waits = true
+    this.#context.reports.waiting(this, first.acquisition)
   }
 
   /** Turns the waiting callers away and gives up their claim. Holds stay. */
@@ -87,7 +113,7 @@ export class LocalLine implements HoldKeeping, Departures {
   /** Puts a new, lighter hold on a claim that goes on. It counts as lighter before the store has even heard of it. */
   lighten(hold: StoreHold, claim: Claim): StoreHold {
     const { standing } = hold
-    const next = new StoreHold(this, standing, hold.acquiredAt, hold.minHoldMs)
+    const next = new StoreHold(this, standing, hold.acquiredAt, hold.minHoldMs, hold.acquisition)
     hold.handOn()
     this.#held.set(standing, next)
     this.#heldWeight += claim.weight - standing.claim.weight
@@ -112,7 +138,7 @@ export class LocalLine implements HoldKeeping, Departures {
 
   /** Our own holds already stand in the way, and one of them will pass on as it is: asking the store would change nothing. */
   #willBeHandedOver(wish: Wish): boolean {
-    if (this.#heldWeight + wish.weight <= this.shape.limit) return false
+    if (this.#heldWeight + wish.weight <= this.shape.limit || this.#context.isOneFlow) return false
     for (const standing of this.#held.keys()) if (standing.renews && fits(standing, wish)) return true
     return false
   }
@@ -120,6 +146,10 @@ export class LocalLine implements HoldKeeping, Departures {
   #ask(wish: Wish): void {
     const seek = this.#newSeek(wish, wish.settings.waitMs ?? PATIENCE_MS)
     this.#seek = seek
+    seek.onWait = () => {
+      this.#mustWait()
+      this.#context.watch?.add(seek, (error) => this.#failed(seek, error))
+    }
     seek.run().then(
       (result) => this.#found(seek, result),
       (error: unknown) => this.#failed(seek, error),
@@ -137,7 +167,7 @@ export class LocalLine implements HoldKeeping, Departures {
   }
 
   #found(seek: Seek, result: SeekResult): void {
-    this.#context.seeks.delete(seek)
+    this.#forget(seek)
     const wanted = this.#seek === seek
     if (wanted) this.#seek = null
     const first = this.#waiters.first()
@@ -149,24 +179,29 @@ export class LocalLine implements HoldKeeping, Departures {
   }
 
   #failed(seek: Seek, error: unknown): void {
-    this.#context.seeks.delete(seek)
+    this.#forget(seek)
     if (this.#seek !== seek) return
-    this.#seek = null
-    // The store's trouble is everybody's: each of them would meet the same.
+    this.#withdraw()
+    // The store's trouble is everybody's, and so is a deadlock: each of them would meet the same.
     this.#waiters.failAll(error)
     this.#serve()
+  }
+
+  #forget(seek: Seek): void {
+    this.#context.seeks.delete(seek)
+    this.#context.watch?.delete(seek)
   }
 
   #withdraw(): void {
     const seek = this.#seek
     if (seek === null) return
     this.#seek = null
-    this.#context.seeks.delete(seek)
+    this.#forget(seek)
     seek.cancel()
   }
 
-  async #tryOnce(wish: Wish): Promise<StoreHold | Refusal> {
-    const since = this.#now()
+  async #tryOnce(wish: Wish, acquisition: number): Promise<StoreHold | Refusal> {
+    const since = this.nowMs()
     const { signal } = wish.settings
     if (this.#waiters.size > 0 || this.#heldWeight + wish.weight > this.shape.limit) {
       return { refused: true, waitedMs: 0, holder: this.#holder(), trouble: null }
@@ -177,20 +212,21 @@ export class LocalLine implements HoldKeeping, Departures {
     signal?.addEventListener('abort', onAbort, { once: true })
     try {
       const result = await seek.run()
-      if (result.kind === 'granted') return this.#begin(wish, result.standing, since)
+      if (result.kind === 'granted')
+        return this.#begin({ wish, since, acquisition, waits: false }, result.standing)
       if (signal?.aborted) throw signal.reason
       if (this.#context.isClosed()) throw new ClosedError({ resource: this.resource })
-      return { refused: true, waitedMs: this.#now() - since, holder: seek.holder, trouble: null }
+      return { refused: true, waitedMs: this.nowMs() - since, holder: seek.holder, trouble: null }
     } finally {
       signal?.removeEventListener('abort', onAbort)
-      this.#context.seeks.delete(seek)
+      this.#forget(seek)
       this.#tries.delete(seek)
       this.#serve()
     }
   }
 
   refusal(waiter: Waiter): Refusal {
-    const waitedMs = this.#now() - waiter.since
+    const waitedMs = this.nowMs() - waiter.since
     return { refused: true, waitedMs, holder: this.#holder(), trouble: this.#seek?.trouble ?? null }
   }
 
@@ -202,15 +238,17 @@ export class LocalLine implements HoldKeeping, Departures {
 
   #give(waiter: Waiter, standing: Standing): void {
     this.#waiters.take(waiter)
-    waiter.settle(this.#begin(waiter.wish, standing, waiter.since))
+    waiter.settle(this.#begin(waiter, standing))
   }
 
   /** From here on the claim is held. */
-  #begin(wish: Wish, standing: Standing, since: number): StoreHold {
-    const { keeper, report } = this.#context
-    const { settings } = wish
-    const now = this.#now()
-    const hold = new StoreHold(this, standing, now, settings.minHoldMs)
+  #begin(asked: Asked, standing: Standing): StoreHold {
+    const { keeper, reports } = this.#context
+    const { settings } = asked.wish
+    const now = this.nowMs()
+    const hold = new StoreHold(this, standing, now, settings.minHoldMs, asked.acquisition)
+    const handedOver = standing.state === 'held'
+    standing.acquisition = asked.acquisition
     const limitAt = settings.maxHoldMs === null ? Number.POSITIVE_INFINITY : now + settings.maxHoldMs
     const changed = standing.state !== 'held' || standing.limitAt !== limitAt
     standing.limitAt = limitAt
@@ -224,13 +262,16 @@ export class LocalLine implements HoldKeeping, Departures {
     }
     this.#held.set(standing, hold)
     if (changed) keeper.keep(standing)
-    report({ type: 'granted', resource: this.resource, fence: standing.fence, waitedMs: now - since })
+    reports.granted(hold, asked, handedOver)
     return hold
   }
 
   #lost(standing: Standing, reason: LockLostReason): void {
     const hold = this.#end(standing)
-    if (hold?.lose(reason)) this.#context.report({ type: 'lost', resource: this.resource, reason })
+    const { reports } = this.#context
+    if (hold?.lose(reason)) reports.lost(hold, reason)
+    // It had been given back, and only stayed for its minimum.
+    else if (hold?.isReleased) reports.released(hold, 'gone', reports.moment())
     this.#serve()
   }
 
@@ -240,14 +281,16 @@ export class LocalLine implements HoldKeeping, Departures {
     return hold
   }
 
-  giveBack(hold: StoreHold, mayPassOn = true): Promise<ReleaseOutcome> {
+  override giveBack(hold: StoreHold, mayPassOn = true): Promise<ReleaseOutcome> {
     const { standing } = hold
     if (this.#held.get(standing) !== hold) return this.#release(standing)
     const lingerMs = this.#lingerMs(hold)
     if (lingerMs > 0) return this.#linger(hold, lingerMs)
     const first = mayPassOn ? this.#waiters.first() : null
-    if (first !== null && !this.isDoubtful(hold) && mayHandOver(standing, first.wish, this.#now())) {
+    if (first !== null && !this.isDoubtful(hold) && mayHandOver(standing, first.wish, this.nowMs())) {
       standing.handOvers += 1
+      const { reports } = this.#context
+      reports.released(hold, 'released', reports.moment(), true)
       this.#give(first, standing)
       this.#serve()
       return RELEASED
@@ -256,17 +299,21 @@ export class LocalLine implements HoldKeeping, Departures {
   }
 
   #lingerMs(hold: StoreHold): number {
-    return Math.ceil(hold.acquiredAt + hold.minHoldMs - this.#now())
+    return Math.ceil(hold.acquiredAt + hold.minHoldMs - this.nowMs())
   }
 
   async #release(standing: Standing): Promise<ReleaseOutcome> {
-    this.#end(standing)
+    const { releaser, reports } = this.#context
+    const hold = this.#end(standing)
+    const at = reports.moment()
     this.#releasing += 1
-    const releasing = this.#context.releaser.release(standing)
+    const releasing = releaser.release(standing)
     // The next claim goes out right behind the release, so that a store which takes both together answers both at once.
     this.#serve()
     try {
-      return await releasing
+      const outcome = await releasing
+      if (hold !== undefined) reports.released(hold, outcome, at)
+      return outcome
     } finally {
       this.#releasing -= 1
       this.#serve()
@@ -293,41 +340,8 @@ export class LocalLine implements HoldKeeping, Departures {
     }
   }
 
-  get backend(): string {
-    return this.#context.backend.name
-  }
-
-  nowMs(): number {
-    return this.#now()
-  }
-
-  noticeSleep(): void {
-    this.#context.keeper.noticeSleep()
-  }
-
-  isDoubtful(hold: StoreHold): boolean {
-    return this.#context.keeper.isDoubtful(hold.standing)
-  }
-
-  expire(hold: StoreHold, reason: LockLostReason): void {
-    this.#context.keeper.lose(hold.standing, reason)
-  }
-
-  checkLease(ms: unknown): number {
-    return checkTtl(ms, this.#context.limits, 'ms')
-  }
-
-  async extend(hold: StoreHold, ms: number): Promise<void> {
-    const { keeper } = this.#context
-    if ((await keeper.confirm(hold.standing, ms)) === 'lost') keeper.lose(hold.standing, 'evicted')
-  }
-
   left(): void {
     this.#serve()
-  }
-
-  #now(): number {
-    return this.#context.runtime.clock.monotonicMs()
   }
 }
 

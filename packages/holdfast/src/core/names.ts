@@ -8,6 +8,8 @@ export const NOTE_BYTES_MAX = 1_024
 // oxlint-disable-next-line no-control-regex -- control characters are exactly what is looked for
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/
 
+const PRINTABLE = /^[ -~]*$/
+
 /** Accepts 1 to 512 UTF-8 bytes, or as many as the store takes, of well-formed text without control characters. */
 export function checkName(value: unknown, what = 'name', bytesMax = NAME_BYTES_MAX): string {
   const text = checkText(value, what, bytesMax)
@@ -21,13 +23,18 @@ export function checkNote(value: unknown, what = 'note'): string {
 }
 
 function checkText(value: unknown, what: string, bytesMax: number): string {
-  const expected = `a text of at most ${bytesMax} bytes`
   // The length in UTF-16 units is a lower bound of the bytes: it turns huge inputs away before they are scanned.
-  if (typeof value !== 'string' || value.length > bytesMax) throw new InvalidInputError(what, expected, value)
+  if (typeof value !== 'string' || value.length > bytesMax) throw tooLong(value, what, bytesMax)
+  // What nearly every name is made of: one byte for each character, and nothing to look for.
+  if (PRINTABLE.test(value)) return value
   if (hasControl(value)) throw new InvalidInputError(what, 'a text without control characters', value)
   if (!value.isWellFormed()) throw new InvalidInputError(what, 'a text without lone surrogates', value)
-  if (Buffer.byteLength(value) > bytesMax) throw new InvalidInputError(what, expected, value)
+  if (Buffer.byteLength(value) > bytesMax) throw tooLong(value, what, bytesMax)
   return value
+}
+
+function tooLong(value: unknown, what: string, bytesMax: number): InvalidInputError {
+  return new InvalidInputError(what, `a text of at most ${bytesMax} bytes`, value)
 }
 
 /** Whether there is a character in it that breaks protocols, logs and terminals. */

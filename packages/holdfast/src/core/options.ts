@@ -2,6 +2,7 @@
 
 import type { Guarantees } from './backend.js'
 import { InvalidInputError, UnsupportedError } from './errors.js'
+import type { LockOrderOptions } from './lock-order.js'
 import { checkNote } from './names.js'
 import { TIMER_MAX_MS } from './timing.js'
 
@@ -42,6 +43,18 @@ export interface ClientOptions {
   readonly skewMs?: number
   /** Refuse a store that mints no fences. Default false. */
   readonly requireFence?: boolean
+  /**
+   * `show`: claims say to which flow they belong, so that `findDeadlocks()` and `holdfast show` can tell for certain who
+   * waits for whom. `detect`: and the youngest wait of a deadlock is given up with `DeadlockError`. Default `off`.
+   */
+  readonly deadlocks?: 'off' | 'show' | 'detect'
+  /** How long a claim waits before it is looked at whether that can ever end. Default 1,000. */
+  readonly deadlockCheckMs?: number
+  /**
+   * For development: notices names that are taken in opposite orders, before they ever deadlock. Default: what the
+   * variable `HOLDFAST_LOCK_ORDER` says, which is `warn` or `throw`, or nothing.
+   */
+  readonly lockOrder?: 'off' | 'warn' | 'throw' | LockOrderOptions
 }
 
 export interface ClientSettings {
@@ -50,6 +63,8 @@ export interface ClientSettings {
   readonly outageMs: number
   readonly waiterLeaseMs: number
   readonly skewMs: number
+  /** null: deadlocks are not looked for. */
+  readonly deadlockCheckMs: number | null
 }
 
 /** One acquisition, fully decided. */
@@ -72,6 +87,9 @@ const CLIENT_KEYS: readonly string[] = [
   'waiterLeaseMs',
   'skewMs',
   'requireFence',
+  'deadlocks',
+  'deadlockCheckMs',
+  'lockOrder',
 ]
 
 export function resolveClient(
@@ -99,7 +117,29 @@ export function resolveClient(
     outageMs: optional(options.outageMs, 10_000, (value) => checkMs(value, 'outageMs', 0)),
     waiterLeaseMs: optional(options.waiterLeaseMs, 5_000, (value) => checkMs(value, 'waiterLeaseMs', 50)),
     skewMs,
+    deadlockCheckMs: deadlockCheckOf(options, guarantees, backend),
   }
+}
+
+function deadlockCheckOf(options: ClientOptions, guarantees: Guarantees, backend: string): number | null {
+  const mode = optional(options.deadlocks, 'off', (value) =>
+    checkOneOf(value, 'deadlocks', ['off', 'show', 'detect']),
+  )
+  const everyMs = optional(options.deadlockCheckMs, 1_000, (value) => checkMs(value, 'deadlockCheckMs', 10))
+  if (mode !== 'detect') return null
+  if (guarantees.shows === 'claims' && guarantees.fair) return everyMs
+  throw new UnsupportedError(
+    `The ${backend} store does not show who waits for what, so deadlocks cannot be detected.`,
+    { backend },
+  )
+}
+
+export function checkOneOf<T extends string>(value: unknown, what: string, known: readonly T[]): T {
+  const found = known.find((each) => each === value)
+  if (found === undefined) {
+    throw new InvalidInputError(what, known.map((each) => `'${each}'`).join(' or '), value)
+  }
+  return found
 }
 
 /** A waiter may be granted what is left of its lease, which is half of it or more; half of that is beyond the skew. */
@@ -200,7 +240,7 @@ export function checkInteger(
 }
 
 /** A fence above this cannot come from any store: it would be a forgery that shuts everybody else out. */
-const FENCE_MAX = 2n ** 63n - 1n
+export const FENCE_MAX = 2n ** 63n - 1n
 
 export function checkFence(value: unknown): void {
   if (typeof value !== 'bigint' || value < 0n || value > FENCE_MAX) {

@@ -132,7 +132,7 @@ export interface RecordTraits {
   readonly bytesMax: number
   readonly leaseMinMs: number
   readonly leaseMaxMs: number
-  /** null: as long as one likes, also for ever. */
+  /** null: as long as one likes. What is durable also keeps for ever, whatever stands here. */
   readonly retentionMaxMs: number | null
 }
 

@@ -1,6 +1,5 @@
-import type { Backend, Release } from './backend.js'
+import type { Backend, Claim, Release } from './backend.js'
 import { attempted, withDeadline } from './deadline.js'
-import type { Report } from './events.js'
 import type { Keeper } from './keeper.js'
 import type { ClientSettings } from './options.js'
 import type { Runtime } from './runtime.js'
@@ -18,17 +17,15 @@ export class Releaser {
   readonly #runtime: Runtime
   readonly #settings: ClientSettings
   readonly #keeper: Keeper
-  readonly #report: Report
   #underWay = 0
   #onIdle: (() => void) | null = null
   #stopped = false
 
-  constructor(backend: Backend, runtime: Runtime, settings: ClientSettings, keeper: Keeper, report: Report) {
+  constructor(backend: Backend, runtime: Runtime, settings: ClientSettings, keeper: Keeper) {
     this.#backend = backend
     this.#runtime = runtime
     this.#settings = settings
     this.#keeper = keeper
-    this.#report = report
   }
 
   async release(standing: Standing): Promise<ReleaseOutcome> {
@@ -37,8 +34,7 @@ export class Releaser {
     const renewing = this.#keeper.drop(standing)
     if (renewing !== null) await renewing
     const outcome = await this.#try(standing)
-    this.#report({ type: 'released', resource: standing.claim.resource, outcome })
-    if (outcome === 'unconfirmed') void this.#retry(standing)
+    if (outcome === 'unconfirmed') this.retrying(this.#retry(standing), standing.claim)
     this.#underWay -= 1
     if (this.#underWay === 0) this.#onIdle?.()
     return outcome
@@ -63,6 +59,9 @@ export class Releaser {
       this.#onIdle = resolve
     })
   }
+
+  /** A release goes on in the background until `over` resolves, which never rejects. */
+  protected retrying(_over: Promise<void>, _claim: Claim): void {}
 
   async #try(standing: Standing): Promise<ReleaseOutcome> {
     const { claim } = standing

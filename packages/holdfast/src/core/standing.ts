@@ -10,6 +10,8 @@ export class Standing {
   claim: Claim
   state: 'waiting' | 'held' | 'ended' = 'waiting'
   fence: bigint | null = null
+  /** Whose it is, for events; 0 while it waits. */
+  acquisition = 0
   /** When it was granted: what the local hand-over counts its time from. */
   since = 0
   /** How many times the claim has passed from one local caller to the next. */

@@ -18,9 +18,17 @@ export interface Refusal {
   readonly trouble: unknown
 }
 
-export interface Waiter {
+/** A caller who has asked. */
+export interface Asked {
   readonly wish: Wish
   readonly since: number
+  /** What its events are joined by. */
+  readonly acquisition: number
+  /** Whether somebody is known to be before it. */
+  waits: boolean
+}
+
+export interface Waiter extends Asked {
   readonly settle: (result: StoreHold | Refusal) => void
   readonly fail: (error: unknown) => void
 }
@@ -58,10 +66,11 @@ export class Waiters {
     return null
   }
 
-  join(wish: Wish): Promise<StoreHold | Refusal> {
+  join(wish: Wish, acquisition: number): Promise<StoreHold | Refusal> {
     return new Promise((settle, fail) => {
       const since = this.#runtime.clock.monotonicMs()
-      const waiter: Entry = { wish, since, settle, fail, timer: null, unlisten: null }
+      const waits = this.#entries.size > 0
+      const waiter: Entry = { wish, since, acquisition, waits, settle, fail, timer: null, unlisten: null }
       this.#entries.add(waiter)
       const { waitMs, signal } = wish.settings
       if (waitMs !== null) {

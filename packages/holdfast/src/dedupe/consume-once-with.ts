@@ -1,8 +1,8 @@
 /** The same for consumers whose effect is not in a database, over any store of records. */
 
 import { checkFunction } from '../core/options.js'
-import { InProgressError, ResultNotKeptError } from '../core/record-errors.js'
 import type { Idempotency } from '../idempotency/idempotency.js'
+import { codeOf } from '../idempotency/record-desk.js'
 import type { RunContext, RunOptions } from '../idempotency/types.js'
 import { type ConsumedMessage, checkMessage } from './consume-once.js'
 
@@ -31,9 +31,9 @@ export async function consumeOnceWith<T>(
     const { replayed } = await idempotency.run(target, fn, options)
     return replayed ? 'duplicate' : 'done'
   } catch (error) {
-    if (error instanceof InProgressError) return 'busy'
+    if (codeOf(error) === 'IN_PROGRESS') return 'busy'
     // Nobody asked for the result.
-    if (error instanceof ResultNotKeptError) return 'duplicate'
+    if (codeOf(error) === 'RESULT_NOT_KEPT') return 'duplicate'
     throw error
   }
 }

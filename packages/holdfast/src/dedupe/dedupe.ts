@@ -49,8 +49,8 @@ const RETRY_AFTER_MS = 1_000
  *
  * If `fn` rejects, all that it did in this transaction is undone together with the row, and the transaction can go on.
  * `KeyReusedError`: the key was used with another input. `InProgressError`: a transaction that does the same has not
- * ended within `waitMs`; this one can go on. `SerializationError`, `DeadlockError`: roll back, and run the whole
- * transaction again, for which there is `dedupeInTransaction`.
+ * ended within `waitMs`; this one can go on, unless MySQL runs with `innodb_rollback_on_timeout`. `SerializationError`,
+ * `DeadlockError`: roll back, and run the whole transaction again, for which there is `dedupeInTransaction`.
  */
 export async function dedupe<T>(
   tx: SqlClient,

@@ -2,6 +2,7 @@ import { OutcomeUnknownError } from '../core/errors.js'
 import { checkFunction, checkKeys } from '../core/options.js'
 import { isLost, type RetryOptions, retryWhile } from '../optimistic/retry.js'
 import type { SqliteDatabase } from '../tables/clients.js'
+import { isUnknownOn } from '../tables/errors.js'
 import {
   type Isolation,
   inOpenTransaction,
@@ -27,8 +28,11 @@ const ATTEMPTS = 5
 /**
  * Opens a transaction on a connection of the pool, runs `fn` in it unless that was done before, and commits. It is run
  * again as a whole when the database has ended it for a deadlock or because it could not be put in an order with others,
- * and when the connection was lost, even during COMMIT: if it had been committed after all, the result is found then. What
- * `fn` does elsewhere may so happen more than once; give it `ctx.childKey()`.
+ * and when the connection was lost during a statement of this library, even COMMIT: if it had been committed after all, the
+ * result is found then. What `fn` does elsewhere may so happen more than once; give it `ctx.childKey()`.
+ *
+ * Whatever else `fn` rejects with is passed on unchanged after a rollback, also the driver's own error where the connection
+ * was lost during a statement that `fn` itself has sent, and an `OutcomeUnknownError` of another store.
  */
 export function dedupeInTransaction<T, C extends MysqlPooled>(
   pool: MysqlConnectionPool<C>,
@@ -58,16 +62,22 @@ export async function dedupeInTransaction<T>(
   checkKeys(options, [...OPTION_KEYS, 'isolation', 'retry'])
   const { isolation, retry, ...rest } = options
   const run = fn as (tx: TransactionClient, ctx: DedupeContext) => Promise<T> | T
-  const attempt = (): Promise<Deduped<T>> =>
-    inOpenTransaction(pool, { isolation, dialect: rest.dialect }, async (tx, database) => {
+  /** The connection of this attempt; null as long as there is none. */
+  let connection: object | null = null
+  const attempt = (): Promise<Deduped<T>> => {
+    connection = null
+    return inOpenTransaction(pool, { isolation, dialect: rest.dialect }, async (tx, database) => {
+      connection = database.identity
       const { ask } = askOf(target, { ...rest, dialect: database.dialect }, tx)
       // All of it is rolled back together, so there is no need for a savepoint.
       const once = await runOnce(tx, database, ask, (ctx) => run(tx, ctx), 'nothing')
       return await outcomeOf(ask, once, database)
     })
+  }
+  const mayRunAgain = (error: unknown): boolean => {
+    if (isLost(error)) return true
+    // Without a connection nothing was done. With one, only what is unknown about its own transaction is looked up again.
+    return connection === null ? error instanceof OutcomeUnknownError : isUnknownOn(error, connection)
+  }
   return await retryWhile(attempt, { attempts: ATTEMPTS, ...retry }, mayRunAgain)
-}
-
-function mayRunAgain(error: unknown): boolean {
-  return isLost(error) || error instanceof OutcomeUnknownError
 }

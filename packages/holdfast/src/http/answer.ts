@@ -32,3 +32,8 @@ export function putHeaders(port: HeaderPort, headers: Answer['headers'], exposes
   for (const [name, value] of headers) port.set(name, value)
   if (exposes.length > 0) port.set(EXPOSE_HEADER, exposedHeaders(port.get(EXPOSE_HEADER), exposes))
 }
+
+/** How long an answer says that its body is; null: it does not say, or not in digits. */
+export function contentLengthOf(text: string | null | undefined): number | null {
+  return /^\d{1,15}$/.test(text ?? '') ? Number(text) : null
+}

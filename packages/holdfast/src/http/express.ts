@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Incoming } from './admission.js'
+import type { Answer } from './answer.js'
 import { type HttpContext, rememberContext } from './context.js'
 import { enter, type Runner } from './exchange.js'
 import { HeldResponse, sendAnswer } from './held-response.js'
@@ -39,15 +40,30 @@ export function expressIdempotency(
           next()
           return
         case 'answer':
-          sendAnswer(response, entry.answer)
+          answerWith(response, entry.answer, next)
           return
         case 'run':
+          // Whoever could not wait for the store has told the client something else, which may ask again with its key.
+          if (response.headersSent) {
+            void entry.exchange.fail(new Error('The request was answered before it was let in.'))
+            return
+          }
           new HeldResponse(response, entry.exchange)
           request.idempotency = entry.context
           rememberContext(request, entry.context)
           next()
       }
     }, next)
+  }
+}
+
+/** What cannot be sent is answered for by the program. What comes after somebody else's answer is not needed any more. */
+function answerWith(response: ServerResponse, answer: Answer, next: (error: unknown) => void): void {
+  if (response.headersSent) return
+  try {
+    sendAnswer(response, answer)
+  } catch (error) {
+    next(error)
   }
 }
 

@@ -1,16 +1,13 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Readable } from 'node:stream'
+import type { IncomingMessage } from 'node:http'
 import { InvalidInputError } from '../core/errors.js'
 import type { Incoming } from './admission.js'
-import { type Answer, type HeaderPort, putHeaders } from './answer.js'
 import { type HttpContext, rememberContext } from './context.js'
 import { type Exchange, enter, type Runner } from './exchange.js'
 import { hasContent, headerValuesOf } from './express.js'
+import { type FastifyReply, send, settle } from './fastify-reply.js'
 import { HeldResponse } from './held-response.js'
 import { type HttpOptions, type HttpSettings, resolveOptions } from './options.js'
 import { bodyOfParsed, mediaTypeOf } from './request-digest.js'
-import { settle as settleResponse } from './web.js'
-import { readBody } from './web-body.js'
 
 /** What is needed of a request of Fastify. */
 export interface FastifyRequest {
@@ -20,20 +17,11 @@ export interface FastifyRequest {
   readonly headers: IncomingMessage['headers']
   readonly body: unknown
   readonly routeOptions: { readonly config?: unknown }
+  readonly is404?: boolean
+  readonly log?: { warn(message: string): void }
 }
 
-/** What is needed of a reply of Fastify. */
-export interface FastifyReply {
-  readonly raw: ServerResponse
-  readonly statusCode: number
-  code(status: number): unknown
-  header(name: string, value: string): unknown
-  removeHeader(name: string): unknown
-  getHeader(name: string): number | string | readonly string[] | undefined
-  getHeaders(): Record<string, number | string | readonly string[] | undefined>
-  send(payload?: unknown): unknown
-  hijack(): unknown
-}
+export type { FastifyReply }
 
 /** What is needed of an instance of Fastify. */
 export interface FastifyInstance {
@@ -51,14 +39,25 @@ export type FastifyRouteIdempotency = false | Partial<HttpOptions<FastifyRequest
 /** The types of Fastify are of no use without Fastify, so what is called is written down here. */
 interface KnownInstance {
   addHook(name: 'preHandler' | 'onSend', hook: Hook): unknown
+  addHook(name: 'onRoute', hook: (route: KnownRoute) => void): unknown
   decorateRequest(name: 'idempotency', value: HttpContext | undefined): unknown
 }
+
+/** A route that is being added. */
+interface KnownRoute {
+  preHandler?: unknown
+  config?: object
+  handler: Handler
+}
+
+type Handler = (this: unknown, request: FastifyRequest, reply: FastifyReply) => unknown
 
 type Hook = (request: FastifyRequest, reply: FastifyReply, payload?: unknown) => Promise<unknown>
 
 /**
  * A plugin for Fastify 5 that lets each request with a key run once, on every route of its methods. Register it after what
- * authenticates and before what changes answers, such as compression.
+ * authenticates, before what changes answers, such as compression, and with `await` before the routes: it is then behind
+ * all `preHandler` hooks, also those of a route.
  */
 export function fastifyIdempotency(
   instance: FastifyInstance,
@@ -78,13 +77,54 @@ Reflect.set(fastifyIdempotency, Symbol.for('skip-override'), true)
 Reflect.set(fastifyIdempotency, Symbol.for('fastify.display-name'), 'holdfast-idempotency')
 Reflect.set(fastifyIdempotency, Symbol.for('plugin-meta'), { fastify: '5.x', name: 'holdfast-idempotency' })
 
+/** Requests whose handler runs: problems and replays are none of them, so they pass `onSend` as they are. */
+type Running = WeakMap<FastifyRequest, Exchange>
+
+const ADDED_EARLY =
+  'A route was added before `fastifyIdempotency` was there, so replays come before its own `preHandler` hooks, which they ' +
+  'do not pass. Use `await app.register(fastifyIdempotency, …)`, and add routes after it.'
+
+/**
+ * Hooks of an instance run before those of a route, so one of the instance would replay before a route has asked whether
+ * it may. It is therefore put behind the hooks of each route that is added. What was added before, and what is no route at
+ * all, has the hook of the instance.
+ */
 function install(instance: FastifyInstance, options: FastifyIdempotencyOptions): void {
+  const running: Running = new WeakMap()
+  const guard = guardOf(options, running)
+  const isGuarded = Symbol('holdfast idempotency')
+  let isWarned = false
+  const known = instance as unknown as KnownInstance
+  known.decorateRequest('idempotency', undefined)
+  known.addHook('onRoute', (route) => {
+    // Not into the list that is there, which the program may use for other routes as well.
+    route.preHandler = [...[route.preHandler ?? []].flat(), guard]
+    route.config = { ...route.config, [isGuarded]: true }
+    route.handler = endingAlways(route.handler, running)
+  })
+  known.addHook('preHandler', async (request, reply) => {
+    const { config } = request.routeOptions
+    if (typeof config === 'object' && config !== null && isGuarded in config) return undefined
+    // A handler that calls for the one of 404 comes here a second time.
+    if (running.has(request)) return undefined
+    if (!isWarned && request.is404 !== true) {
+      isWarned = true
+      request.log?.warn(ADDED_EARLY)
+    }
+    return await guard(request, reply)
+  })
+  known.addHook('onSend', async (request, reply, payload) => {
+    const exchange = running.get(request)
+    if (exchange === undefined) return payload
+    running.delete(request)
+    return await settle(reply, payload, exchange)
+  })
+}
+
+function guardOf(options: FastifyIdempotencyOptions, running: Running): Hook {
   const { idempotency, ...common } = withoutRegistration(options)
-  const settings = resolveOptions(common)
-  const settingsOf = routeSettings(common, settings)
-  /** Only those whose handler runs: problems and replays are none, so they pass `onSend` as they are. */
-  const running = new WeakMap<FastifyRequest, Exchange>()
-  const preHandler: Hook = async (request, reply) => {
+  const settingsOf = routeSettings(common, resolveOptions(common))
+  return async (request, reply) => {
     const route = settingsOf(request)
     if (route === null || !route.methods.has(request.method)) return undefined
     const entry = await enter(idempotency, route, incomingOf(request))
@@ -96,16 +136,24 @@ function install(instance: FastifyInstance, options: FastifyIdempotencyOptions):
     rememberContext(request, entry.context)
     return undefined
   }
-  const onSend: Hook = async (request, reply, payload) => {
-    const exchange = running.get(request)
-    if (exchange === undefined) return payload
-    running.delete(request)
-    return await settle(reply, payload, exchange)
+}
+
+/**
+ * Fastify sends nothing for a handler that gives nothing when its client is gone, so nobody would hear that it is done. It
+ * may have sent something by itself that is still on its way here, so nobody can tell what the answer was.
+ */
+function endingAlways(handler: Handler, running: Running): Handler {
+  return function (request, reply) {
+    const result = Reflect.apply(handler, this, [request, reply])
+    if (!(result instanceof Promise)) return result
+    return result.then((value: unknown) => {
+      const exchange = running.get(request)
+      if (value !== undefined || exchange === undefined || !request.raw.socket.destroyed) return value
+      running.delete(request)
+      void exchange.finish({ status: reply.statusCode, headers: new Map(), body: null })
+      return value
+    })
   }
-  const known = instance as unknown as KnownInstance
-  known.decorateRequest('idempotency', undefined)
-  known.addHook('preHandler', preHandler)
-  known.addHook('onSend', onSend)
 }
 
 /** What `register` itself takes is given to the plugin as well. */
@@ -149,20 +197,8 @@ function incomingOf(request: FastifyRequest): Incoming<FastifyRequest> {
   }
 }
 
-function send(reply: FastifyReply, { status, headers, body, exposes }: Answer): FastifyReply {
-  reply.code(status)
-  putHeaders(portOf(reply), headers, exposes)
-  reply.send(body ?? undefined)
-  return reply
-}
-
 /** Handlers may write to the response of `node:http` itself, after `hijack`, and even without it. */
-function watchRaw(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  exchange: Exchange,
-  running: WeakMap<FastifyRequest, Exchange>,
-): void {
+function watchRaw(request: FastifyRequest, reply: FastifyReply, exchange: Exchange, running: Running): void {
   const { raw } = reply
   const hijack = reply.hijack.bind(reply)
   reply.hijack = () => {
@@ -173,73 +209,4 @@ function watchRaw(
     if (!raw.headersSent || !running.delete(request)) return
     void exchange.finish({ status: raw.statusCode, headers: new Map(), body: null })
   })
-}
-
-async function settle(reply: FastifyReply, payload: unknown, exchange: Exchange): Promise<unknown> {
-  if (payload instanceof Response) return await settleResponse(payload, exchange)
-  const head = { status: reply.statusCode, headers: headersOf(reply) }
-  const type = head.headers.get('content-type') ?? null
-  const bytes = bytesOf(payload)
-  if (bytes !== null) {
-    const keeps = exchange.mayKeep(type, bytes.byteLength)
-    const other = await exchange.finish({ ...head, body: keeps ? bytes : null })
-    return other === null ? marked(reply, exchange, payload) : replaced(reply, head.headers, other)
-  }
-  const length = Number(head.headers.get('content-length') ?? Number.NaN)
-  const keeps = exchange.mayKeep(type, Number.isNaN(length) ? null : length)
-  const onEnd = (all: Uint8Array | null): Promise<Answer | null> => exchange.finish({ ...head, body: all })
-  const terms = { keeps, maxBytes: exchange.maxBodyBytes, onEnd }
-  const body = await readBody(webStreamOf(payload), terms).catch(async (error: unknown) => {
-    await exchange.fail(error)
-    throw error
-  })
-  if (body.kind === 'stream') return marked(reply, exchange, body.stream)
-  const other = await onEnd(body.bytes)
-  return other === null
-    ? marked(reply, exchange, Buffer.from(body.bytes))
-    : replaced(reply, head.headers, other)
-}
-
-function marked(reply: FastifyReply, exchange: Exchange, payload: unknown): unknown {
-  exchange.mark(portOf(reply))
-  return payload
-}
-
-/** Somebody else's answer in the place of the handler's. */
-function replaced(reply: FastifyReply, headers: ReadonlyMap<string, string>, other: Answer): unknown {
-  for (const name of headers.keys()) reply.removeHeader(name)
-  reply.code(other.status)
-  putHeaders(portOf(reply), other.headers, other.exposes)
-  return other.body
-}
-
-function webStreamOf(payload: unknown): ReadableStream<Uint8Array> {
-  if (payload instanceof ReadableStream) return payload
-  return Readable.toWeb(payload as Readable) as ReadableStream<Uint8Array>
-}
-
-/** null: a stream. */
-function bytesOf(payload: unknown): Uint8Array | null {
-  if (payload === undefined || payload === null) return new Uint8Array()
-  if (typeof payload === 'string') return Buffer.from(payload)
-  return payload instanceof Uint8Array ? payload : null
-}
-
-function portOf(reply: FastifyReply): HeaderPort {
-  return {
-    get: (name) => textOf(reply.getHeader(name)),
-    set: (name, value) => void reply.header(name, value),
-  }
-}
-
-function headersOf(reply: FastifyReply): Map<string, string> {
-  const headers = new Map<string, string>()
-  for (const [name, value] of Object.entries(reply.getHeaders()))
-    headers.set(name.toLowerCase(), textOf(value) ?? '')
-  return headers
-}
-
-function textOf(value: number | string | readonly string[] | undefined): string | null {
-  if (value === undefined) return null
-  return typeof value === 'object' ? value.join(', ') : String(value)
 }

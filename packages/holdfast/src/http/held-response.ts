@@ -1,9 +1,19 @@
 /** A response of `node:http` whose end is held back until the store knows of it. */
 
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import type { Answer, HeaderPort } from './answer.js'
-import { putHeaders } from './answer.js'
+import type { ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
+import { type Answer, putHeaders } from './answer.js'
 import type { Exchange } from './exchange.js'
+import {
+  answerHead,
+  type Head,
+  headerPairs,
+  headerPortOf,
+  headOf,
+  lengthOf,
+  putHead,
+  typeOf,
+} from './response-head.js'
 
 type Callback = (error?: Error | null) => void
 
@@ -12,19 +22,6 @@ type State = 'untouched' | 'collecting' | 'streaming' | 'ended' | 'released'
 
 type Method = (...args: readonly unknown[]) => unknown
 type Inner = Readonly<Record<'writeHead' | 'write' | 'end' | 'flushHeaders' | 'destroy', Method>>
-
-interface Head {
-  readonly status: number
-  readonly message: string
-  readonly headers: OutgoingHttpHeaders
-}
-
-function headerPortOf(response: ServerResponse): HeaderPort {
-  return {
-    get: (name) => textOf(response.getHeader(name)),
-    set: (name, value) => void response.setHeader(name, value),
-  }
-}
 
 /** Gives an answer of our own in the place of a handler's. */
 export function sendAnswer(response: ServerResponse, { status, headers, body, exposes }: Answer): void {
@@ -46,7 +43,12 @@ export class HeldResponse {
   #chunks: Buffer[] = []
   #size = 0
   #keeps = true
-  #isClosed = false
+  /** The client is gone. What is said to it from then on is collected and goes nowhere. */
+  #isClosed: boolean
+  /** What is being piped to the client. */
+  readonly #sources = new Set<Readable>()
+  /** What the answer was going to be when it began, for a client that was gone. */
+  #begun: Head | null = null
 
   constructor(response: ServerResponse, exchange: Exchange) {
     this.#response = response
@@ -58,7 +60,12 @@ export class HeldResponse {
     response.end = ((...args: unknown[]) => this.#end(args)) as ServerResponse['end']
     response.flushHeaders = () => this.#flushHeaders()
     response.destroy = (error?: Error) => this.#destroy(error)
+    // It may have left while the store was asked, or before a handler has taken the response over.
+    this.#isClosed = response.closed || response.destroyed
+    if (this.#isClosed) this.#watchPipelines()
     response.once('close', () => this.#closed())
+    response.on('pipe', (source) => this.#piped(source))
+    response.on('unpipe', (source) => void this.#sources.delete(source))
   }
 
   #writeHead(args: readonly unknown[]): ServerResponse {
@@ -77,18 +84,21 @@ export class HeldResponse {
 
   #write(args: readonly unknown[]): boolean {
     const { bytes, callback } = chunkOf(args)
-    if (this.#state === 'released') return this.#inner.write(...args) === true
-    if (this.#state === 'ended') return false
     if (this.#state === 'untouched') this.#choose()
-    if (!this.#keep(bytes) && this.#state === 'collecting') this.#stream()
-    if (!this.#keeps) this.#chunks = []
-    if (this.#state === 'streaming') return this.#pass(bytes, callback)
-    if (callback !== null) queueMicrotask(callback)
-    return true
+    if (this.#state === 'collecting') {
+      if (this.#keep(bytes)) {
+        if (callback !== null) queueMicrotask(callback)
+        return true
+      }
+      this.#stream()
+    } else if (this.#state === 'streaming' && !this.#keep(bytes)) this.#chunks = []
+    if (this.#state === 'released') return this.#inner.write(...args) === true
+    return this.#state === 'ended' ? false : this.#pass(bytes, callback)
   }
 
   #end(args: readonly unknown[]): ServerResponse {
     const { bytes, callback } = chunkOf(args)
+    if (this.#isClosed && this.#isOther()) this.#breakOff()
     if (this.#state === 'released') {
       this.#inner.end(...args)
       return this.#response
@@ -105,9 +115,10 @@ export class HeldResponse {
     return this.#response
   }
 
+  /** Where all of it is held back, so are the headers: another answer may have to take its place. */
   #flushHeaders(): void {
-    if (this.#state === 'untouched' || this.#state === 'collecting') this.#stream()
-    if (this.#state !== 'ended') this.#inner.flushHeaders()
+    if (this.#state === 'untouched') this.#choose()
+    if (this.#state === 'streaming' || this.#state === 'released') this.#inner.flushHeaders()
   }
 
   /** A handler that gives up has no answer. A client that is gone is another matter: the handler was not told to stop. */
@@ -123,21 +134,68 @@ export class HeldResponse {
   /** Nobody listens any more. What had begun to answer may never come to its end, and counts as done. */
   #closed(): void {
     this.#isClosed = true
-    if (this.#state !== 'collecting' && this.#state !== 'streaming') return
-    this.#state = 'released'
-    void this.#exchange.finish({ ...answerHead(headOf(this.#response)), body: null })
+    if (this.#state !== 'untouched' || this.#sources.size > 0) this.#breakOff()
+    else this.#watchPipelines()
   }
 
-  /** A body of known length seems complete to the client with its last byte, so all of it is held back. */
+  /**
+   * From Node 24 on `pipeline` does not even begin with a destination that is closed. That it asks whether it is one is all
+   * that can be seen of it: https://nodejs.org/api/errors.html#err_stream_unable_to_pipe.
+   */
+  #watchPipelines(): void {
+    const get = (): boolean => {
+      if (isAskedByPipeline(get)) this.#breakOff()
+      return true
+    }
+    Object.defineProperty(this.#response, 'closed', { configurable: true, get })
+  }
+
+  /**
+   * To a client that is gone. `pipe` alone goes on, and all of it is collected. `pipeline`, and what sends files, give the
+   * source up, and then nobody answers, or the error handler does; but what had begun to answer counts as done.
+   */
+  #piped(source: Readable): void {
+    this.#sources.add(source)
+    if (!this.#isClosed) return
+    this.#begun ??= headOf(this.#response)
+    source.once('close', () => {
+      if (isGivenUp(source)) this.#breakOff()
+    })
+  }
+
+  /** Whether somebody ends what another one has begun: to a client that listens, the headers would have left by then. */
+  #isOther(): boolean {
+    if ([...this.#sources].some(isGivenUp)) return true
+    return this.#state === 'collecting' && this.#begun?.status !== this.#response.statusCode
+  }
+
+  /** It counts as done, and its body is not there. */
+  #breakOff(): void {
+    if (this.#state === 'ended' || this.#state === 'released') return
+    this.#state = 'released'
+    this.#chunks = []
+    void this.#exchange.finish({ ...answerHead(this.#begun ?? headOf(this.#response)), body: null })
+  }
+
+  /**
+   * A body of known length seems complete to the client with its last byte, so all of it is held back; and so is one that
+   * nobody waits for.
+   */
   #choose(): void {
     const length = lengthOf(this.#response)
     this.#keeps = this.#exchange.mayKeep(typeOf(this.#response), length)
-    if (this.#keeps && length !== null) this.#state = 'collecting'
+    if (this.#isClosed) this.#begun ??= headOf(this.#response)
+    if (this.#keeps && (length !== null || this.#isClosed)) this.#state = 'collecting'
     else this.#stream()
   }
 
   #stream(): void {
+    if (this.#isClosed) {
+      this.#breakOff()
+      return
+    }
     const held = this.#chunks
+    if (!this.#keeps) this.#chunks = []
     this.#state = 'streaming'
     this.#exchange.mark(headerPortOf(this.#response))
     for (const chunk of held) this.#pass(chunk, null)
@@ -194,45 +252,6 @@ function innerOf(response: ServerResponse): Inner {
   }
 }
 
-function headOf(response: ServerResponse): Head {
-  return {
-    status: response.statusCode,
-    message: response.statusMessage,
-    headers: { ...response.getHeaders() },
-  }
-}
-
-/** Only what differs is written: most often nothing does, and headers are not free. */
-function putHead(response: ServerResponse, { status, message, headers }: Head): void {
-  response.statusCode = status
-  response.statusMessage = message
-  const now = response.getHeaders()
-  for (const name of Object.keys(now)) if (headers[name] === undefined) response.removeHeader(name)
-  for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined && now[name] !== value) response.setHeader(name, value)
-  }
-}
-
-function answerHead({ status, headers }: Head): { status: number; headers: Map<string, string> } {
-  const texts = new Map<string, string>()
-  for (const [name, value] of Object.entries(headers)) texts.set(name.toLowerCase(), textOf(value) ?? '')
-  return { status, headers: texts }
-}
-
-function textOf(value: number | string | readonly string[] | undefined): string | null {
-  if (value === undefined) return null
-  return typeof value === 'object' ? value.join(', ') : String(value)
-}
-
-function typeOf(response: ServerResponse): string | null {
-  return textOf(response.getHeader('content-type'))
-}
-
-function lengthOf(response: ServerResponse): number | null {
-  const text = textOf(response.getHeader('content-length'))
-  return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null
-}
-
 /** What `write` and `end` are called with: a chunk or none, its encoding or none, and a callback or none. */
 function chunkOf(args: readonly unknown[]): { bytes: Buffer; callback: Callback | null } {
   const callback = args.find((arg): arg is Callback => typeof arg === 'function') ?? null
@@ -244,16 +263,24 @@ function chunkOf(args: readonly unknown[]): { bytes: Buffer; callback: Callback 
     }
   }
   // A caller may use its memory again as soon as `write` has returned.
-  return { bytes: chunk instanceof Uint8Array ? Buffer.from(chunk) : Buffer.alloc(0), callback }
+  if (chunk instanceof Uint8Array) return { bytes: Buffer.from(chunk), callback }
+  if (chunk === undefined || chunk === null || chunk === callback) return { bytes: Buffer.alloc(0), callback }
+  // As `node:http` does. It would be an answer without a body otherwise, and be kept as one.
+  throw new TypeError(`An answer is written as text or bytes, and not as ${typeof chunk}.`)
 }
 
-function* headerPairs(headers: unknown): Generator<[string, string | readonly string[]]> {
-  if (typeof headers !== 'object' || headers === null) return
-  const list: unknown[] = Array.isArray(headers) ? headers : Object.entries(headers)
-  const flat: unknown[] = Array.isArray(list[0]) ? list.flat() : list
-  for (let index = 0; index + 1 < flat.length; index += 2) {
-    const value = flat[index + 1] as number | string | readonly string[] | undefined
-    if (value === undefined) continue
-    yield [String(flat[index]), typeof value === 'number' ? String(value) : value]
-  }
+/** Whether the function was called by `pipeline` itself, and not by something that it uses, such as `finished`. */
+function isAskedByPipeline(called: () => unknown): boolean {
+  const trace = { stack: '' }
+  Error.captureStackTrace(trace, called)
+  return trace.stack.split('\n')[1]?.includes('node:internal/streams/pipeline') ?? false
+}
+
+/** What `pipeline` destroys a source with when its destination is closed, or when it is told to stop. */
+const GIVEN_UP_CODES: ReadonlySet<unknown> = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ABORT_ERR'])
+
+/** It has not come to its end, and that is not its own fault: whoever read it has stopped. */
+function isGivenUp({ readableEnded, errored }: Readable): boolean {
+  if (readableEnded) return false
+  return !(errored instanceof Error) || GIVEN_UP_CODES.has(Reflect.get(errored, 'code'))
 }

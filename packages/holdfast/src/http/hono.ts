@@ -2,17 +2,18 @@ import { putHeaders } from './answer.js'
 import { rememberContext } from './context.js'
 import { enter, type Runner } from './exchange.js'
 import { type HttpOptions, resolveOptions } from './options.js'
-import { incomingOfWeb, REQUEST_BYTES_MAX, responseOf, settle } from './web.js'
+import { bytesOfStream, incomingOfWeb, REQUEST_BYTES_MAX, responseOf, settle } from './web.js'
 
 /** What is needed of a context of Hono. */
 export interface HonoContext {
   readonly req: {
-    readonly raw: Request
+    raw: Request
     readonly method: string
     readonly url: string
     header(name: string): string | undefined
     arrayBuffer(): Promise<ArrayBuffer>
   }
+  readonly finalized: boolean
   get res(): Response
   set res(response: Response | undefined)
   header(name: string, value?: string): void
@@ -68,6 +69,11 @@ export function honoIdempotency(idempotency: Runner, options: HttpOptions<HonoCo
       await exchange.fail(error)
       throw error
     }
+    // Hono has an error for a handler that gives no answer, unless somebody makes one up.
+    if (!context.finalized) {
+      await exchange.fail(new TypeError('The handler gave no `Response`. Is there a `return` missing?'))
+      return undefined
+    }
     const response = await settle(context.res, exchange)
     // Taken away first: what is set over another response gets that one's headers.
     context.res = undefined
@@ -76,11 +82,22 @@ export function honoIdempotency(idempotency: Runner, options: HttpOptions<HonoCo
   }
 }
 
-/** Through the context, which keeps it for the handler. */
+/**
+ * What others have read before is kept by the context. What nobody has read is read here, up to the limit whatever its
+ * length is said to be, and put in its place again for the handler.
+ */
 async function bytesOf(context: HonoContext): Promise<Uint8Array | null | 'too-large'> {
-  const { raw } = context.req
+  const { req } = context
+  const { raw } = req
   if (raw.body === null) return null
-  if (Number(context.req.header('content-length') ?? 0) > REQUEST_BYTES_MAX) return 'too-large'
-  const bytes = new Uint8Array(await context.req.arrayBuffer())
+  if (Number(req.header('content-length') ?? 0) > REQUEST_BYTES_MAX) return 'too-large'
+  if (raw.bodyUsed) return checkedSize(new Uint8Array(await req.arrayBuffer()))
+  const bytes = await bytesOfStream(raw.body, REQUEST_BYTES_MAX)
+  if (bytes === null || bytes === 'too-large') return bytes
+  req.raw = new Request(raw, { method: raw.method, body: bytes })
+  return bytes
+}
+
+function checkedSize(bytes: Uint8Array): Uint8Array | 'too-large' {
   return bytes.byteLength > REQUEST_BYTES_MAX ? 'too-large' : bytes
 }

@@ -46,7 +46,8 @@ export interface HttpOptions<Request> extends Pick<RunOptions<StoredResponse>, P
   key?(request: Request): string | null | undefined | Promise<string | null | undefined>
   /**
    * What is compared when a key comes again. Default: method, path, query, media type and body, and JSON by its content.
-   * Bodies of `multipart/*`, and those that nobody has read, need a function of yours, or `false`: nothing is compared.
+   * Bodies of `multipart/*`, those that nobody has read, and those that a parser has made a form, a map or a stream of need
+   * a function of yours, or `false`: nothing is compared.
    */
   readonly fingerprint?: false | FingerprintHook<Request>
   /** Default POST and PATCH. */

@@ -55,7 +55,8 @@ const HERE = 'http://here.invalid'
 
 /**
  * A path of this origin, or a URL of one that was allowed. Everything else is refused, because a place that a client could
- * choose would lead other people astray: `//evil.example` and `/\evil.example` are other origins to a browser.
+ * choose would lead other people astray: `//evil.example` and `/\evil.example` are other origins to a browser, and so is
+ * what becomes one of them when dots are resolved, such as `/.//evil.example`.
  */
 function locationOf(url: unknown, allowOrigins: readonly string[]): string {
   const expected = 'a path such as `/orders/7`, or a URL of an origin in `allowOrigins`'
@@ -63,9 +64,8 @@ function locationOf(url: unknown, allowOrigins: readonly string[]): string {
     throw new InvalidInputError('url', expected, Symbol('something else'))
   }
   const parsed = URL.canParse(url, HERE) ? new URL(url, HERE) : null
-  if (parsed !== null && url.startsWith('/') && parsed.origin === HERE) {
-    return parsed.href.slice(HERE.length)
-  }
+  const path = parsed !== null && parsed.origin === HERE ? parsed.href.slice(HERE.length) : null
+  if (path !== null && url.startsWith('/') && !path.startsWith('//')) return path
   const isAllowed = allowOrigins.some(
     (origin) => URL.canParse(origin) && new URL(origin).origin === parsed?.origin,
   )

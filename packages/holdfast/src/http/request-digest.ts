@@ -1,5 +1,6 @@
 /** What a request says, as one digest. The same key with another digest is refused. */
 
+import { isDeepStrictEqual } from 'node:util'
 import { canonicalJson } from '../idempotency/canonical.js'
 import { digestOfParts } from '../idempotency/keys.js'
 
@@ -76,7 +77,7 @@ function jsonContentOf(bytes: Uint8Array): readonly [string, string | Uint8Array
   }
 }
 
-/** What has no canonical form, such as a text with half a character in it, is compared as it was written. */
+/** What has no canonical form is compared as it was written, if a body of JSON can say that. null: it cannot. */
 function textOf(value: unknown): string | null {
   try {
     return canonicalJson(value)
@@ -85,9 +86,14 @@ function textOf(value: unknown): string | null {
   }
 }
 
+/**
+ * A text with half a character in it can be written and read again. A map, a form or a stream cannot: each would be written
+ * as an empty object, and all of them would be the same request.
+ */
 function plainText(value: unknown): string | null {
   try {
-    return JSON.stringify(value) ?? null
+    const text = JSON.stringify(value)
+    return isDeepStrictEqual(JSON.parse(text), value) ? text : null
   } catch {
     return null
   }

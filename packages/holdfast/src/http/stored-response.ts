@@ -36,12 +36,14 @@ export async function storedResponse(captured: Captured, keeping: Keeping): Prom
 
 /**
  * What was stored, as an answer. Where the body is not there, the place that was pointed to still helps: whoever asks again
- * is sent to it. Everybody else is told that it was done.
+ * is sent to it. Everybody else is told that it was done, also where a record was settled by somebody who had no answer,
+ * such as an operator.
  */
 export function answerOfStored(
-  stored: StoredResponse,
+  stored: unknown,
   { replayedHeader, describedBy }: Pick<HttpSettings<never>, 'replayedHeader' | 'describedBy'>,
 ): Answer {
+  if (!isStoredResponse(stored)) return problem('idempotency-result-not-replayable', describedBy)
   const { status, kept, body } = stored
   const marker = [replayedHeader, 'true'] as const
   const exposes = [replayedHeader]
@@ -58,10 +60,33 @@ export function answerOfStored(
   return problem('idempotency-result-not-replayable', describedBy)
 }
 
+function isStoredResponse(value: unknown): value is StoredResponse {
+  if (typeof value !== 'object' || value === null) return false
+  const { status, headers, kept, body } = value as Partial<Record<keyof StoredResponse, unknown>>
+  const isStatus = Number.isInteger(status) && Number(status) >= 200 && Number(status) <= 599
+  const isKept = kept === null || kept === 'text' || kept === 'base64'
+  return isStatus && isKept && typeof body === 'string' && Array.isArray(headers) && headers.every(isHeader)
+}
+
+/** A header that a server would refuse to send is none. */
+function isHeader(pair: unknown): boolean {
+  if (!Array.isArray(pair) || pair.length !== 2) return false
+  const [name, value] = pair as readonly unknown[]
+  return (
+    typeof name === 'string' &&
+    HEADER_NAME.test(name) &&
+    typeof value === 'string' &&
+    HEADER_VALUE.test(value)
+  )
+}
+
 /** Answers that come bit by bit, for as long as they please. */
 export function isEndless(contentType: string | null): boolean {
   return (contentType ?? '').trimStart().toLowerCase().startsWith('text/event-stream')
 }
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 const LOCATION_ONLY: ReadonlySet<string> = new Set(['location'])
 

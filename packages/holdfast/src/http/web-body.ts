@@ -5,7 +5,7 @@ import { systemRuntime } from '../client/system.js'
 type Chunk = Uint8Array
 type ReadResult = Awaited<ReturnType<ReadableStreamDefaultReader<Chunk>['read']>>
 
-/** A body that is not complete after this is a stream, and its client shall see the beginning of it. */
+/** A body of unknown length that is not complete after this is a stream, and its client shall see the beginning of it. */
 const SLOW_MS = 100
 
 /** `collected`: all of it is here. `stream`: it goes on, and so does its reader. */
@@ -16,6 +16,8 @@ export type Body =
 export interface BodyTerms {
   /** Whether it shall be collected. */
   readonly keeps: boolean
+  /** The client will take the last byte for the end, so none of it is passed on before all of it is there. */
+  readonly hasLength: boolean
   readonly maxBytes: number
   /** Called when a stream has come to its end, with all of it, or null if it was not kept. The end waits for this. */
   readonly onEnd: (bytes: Uint8Array | null) => Promise<unknown>
@@ -55,14 +57,11 @@ class Pump {
     const slow = new Promise<null>((resolve) => {
       wake = () => resolve(null)
     })
-    const timer = systemRuntime.timers.start(
-      SLOW_MS,
-      () => {
-        isSlow = true
-        wake()
-      },
-      false,
-    )
+    const onSlow = (): void => {
+      isSlow = true
+      wake()
+    }
+    const timer = this.#terms.hasLength ? null : systemRuntime.timers.start(SLOW_MS, onSlow, false)
     try {
       for (;;) {
         const read = await Promise.race([this.#next(), slow])
@@ -73,7 +72,7 @@ class Pump {
         if (!this.#keeps) return false
       }
     } finally {
-      timer.cancel()
+      timer?.cancel()
     }
   }
 

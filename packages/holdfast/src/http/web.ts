@@ -1,7 +1,7 @@
 /** What Hono and handlers of `Request` and `Response` have in common. */
 
 import type { Incoming, ProblemOfBody } from './admission.js'
-import { type Answer, type HeaderPort, putHeaders } from './answer.js'
+import { type Answer, contentLengthOf, type HeaderPort, putHeaders } from './answer.js'
 import type { Exchange } from './exchange.js'
 import { isMultipart, mediaTypeOf, type RequestBody } from './request-digest.js'
 import { readBody } from './web-body.js'
@@ -83,8 +83,20 @@ export async function bytesOfStream(
   }
 }
 
-/** Stores what a handler has answered, and gives what may leave. Rejects if the body of the answer fails. */
+/** Stores what a handler has answered, and gives what may leave. Rejects, and frees the key, if that is no answer. */
 export async function settle(response: Response, exchange: Exchange): Promise<Response> {
+  try {
+    return await settled(response, exchange)
+  } catch (error) {
+    await exchange.fail(error)
+    throw error
+  }
+}
+
+async function settled(response: Response, exchange: Exchange): Promise<Response> {
+  if (typeof response !== 'object' || response === null) {
+    throw new TypeError('The handler gave no `Response`. Is there a `return` missing?')
+  }
   const { status, statusText } = response
   const head = { status, headers: new Map(response.headers) }
   const headers = new Headers(response.headers)
@@ -97,13 +109,10 @@ export async function settle(response: Response, exchange: Exchange): Promise<Re
     const other = await finish(new Uint8Array())
     return other === null ? fresh(null) : responseOf(other)
   }
-  const length = Number(response.headers.get('content-length') ?? Number.NaN)
-  const keeps = exchange.mayKeep(response.headers.get('content-type'), Number.isNaN(length) ? null : length)
-  const terms = { keeps, maxBytes: exchange.maxBodyBytes, onEnd: finish }
-  const body = await readBody(response.body, terms).catch(async (error: unknown) => {
-    await exchange.fail(error)
-    throw error
-  })
+  const length = contentLengthOf(response.headers.get('content-length'))
+  const keeps = exchange.mayKeep(response.headers.get('content-type'), length)
+  const terms = { keeps, hasLength: length !== null, maxBytes: exchange.maxBodyBytes, onEnd: finish }
+  const body = await readBody(response.body, terms)
   if (body.kind === 'stream') return fresh(body.stream)
   const other = await finish(body.bytes)
   return other === null ? fresh(body.bytes) : responseOf(other)

@@ -1,6 +1,6 @@
 /** One attempt: what the work sees, and how it ends. */
 
-import { LockLostError, UnsupportedError } from '../core/errors.js'
+import { LockLostError, OutcomeUnknownError, UnsupportedError } from '../core/errors.js'
 import type { ClaimAnswer, FinishAnswer } from '../core/records.js'
 import { failureOf } from './failure.js'
 import { childKeyOf } from './keys.js'
@@ -64,17 +64,44 @@ export class Attempt<T> {
   /** Runs the work and stores what comes of it. The error of the work always wins. */
   async play(work: Work<T>): Promise<Ending<T>> {
     try {
-      const previous = await this.#previous()
+      if (!this.#claimed.tookOver) return await this.#work(work, null)
+      const previous = { attempt: this.#claimed.attempt - 1, steps: await this.#steps.known() }
       const { onAbandoned } = this.#plan.settings
-      if (previous !== null && typeof onAbandoned === 'function') {
+      if (typeof onAbandoned === 'function') {
         const found = await onAbandoned(previous)
         if ('complete' in found) return await this.#complete(found.complete, true)
       }
+      // To find out may take long. Work that begins without a lease may meet that of whoever has taken over.
+      this.#leases.check(this.#lease)
       return await this.#work(work, previous)
     } finally {
       // Where nobody could find out what came of the attempt before, the record is left to run out as it is.
       this.#leases.drop(this.#lease)
     }
+  }
+
+  /**
+   * Ends it without any work, for somebody who knows what came of it; null: nothing did, and it may be done again. What
+   * its steps had given does not matter any more, so it need not even be readable.
+   */
+  async settle(known: { readonly value: T } | null): Promise<FinishAnswer> {
+    let failure: unknown
+    try {
+      const [state, result] =
+        known === null
+          ? (['released', null] as const)
+          : (['completed', await this.#encode(known.value)] as const)
+      const answer = await this.#finish(state, result, (error) => {
+        failure = error
+      })
+      if (answer !== 'failed') return answer
+    } finally {
+      this.#leases.drop(this.#lease)
+    }
+    throw new OutcomeUnknownError(
+      'The store did not take what was settled, or its answer got lost. Look at it again when its lease is over.',
+      { resource: this.#plan.ref, backend: this.#desk.store.name, cause: failure },
+    )
   }
 
   async #work(work: Work<T>, previous: AbandonedAttempt | null): Promise<Ending<T>> {
@@ -87,7 +114,6 @@ export class Attempt<T> {
     }
     if (!this.#discards) return await this.#complete(value, false)
     await this.#finish('released', null)
-    this.#tell('released')
     return { kind: 'unstored', outcome: this.#outcome(value, false) }
   }
 
@@ -96,14 +122,13 @@ export class Attempt<T> {
     const answer = await this.#finish('completed', result)
     if (answer === 'stale') return { kind: 'stale' }
     const outcome = this.#outcome(value, replayed)
-    if (answer === 'done') this.#tell('completed')
     return answer === 'done' ? { kind: 'done', outcome, result } : { kind: 'unstored', outcome }
   }
 
   async #fail(error: unknown): Promise<void> {
     const state = this.#isFinal(error) ? 'failed' : 'released'
     const text = state === 'failed' ? await this.#kept(() => failureOf(error)) : null
-    if ((await this.#finish(state, text)) === 'done') this.#tell(state)
+    await this.#finish(state, text)
   }
 
   /** A question that is answered with an error is not answered, and then nothing is final. */
@@ -116,26 +141,37 @@ export class Attempt<T> {
     }
   }
 
+  /** Tells what became of it. `failed`: the store did not take it, for a reason that `onError` is given. */
   async #finish(
     state: 'completed' | 'failed' | 'released',
     result: string | null,
+    onError: (error: unknown) => void = () => {},
   ): Promise<FinishAnswer | 'failed'> {
     const { key, owner, fence } = this.#lease
     const { retentionMs } = this.#plan.settings
     const ask = { key, owner, fence, state, result, retentionMs }
-    return await this.#desk.finish(ask, this.#plan.ref, (error) => this.#tell('complete-failed', { error }))
+    const answer = await this.#desk.finish(ask, this.#plan.ref, (error) => {
+      this.#tell('complete-failed', { error })
+      onError(error)
+    })
+    if (answer === 'done') this.#tell(state)
+    // What the work has left running is told, too. After a standstill this may come before the timer of the lease.
+    if (answer === 'stale') this.#lease.lose('expired', this.#desk.store.name)
+    return answer
   }
 
-  async #encode(value: T): Promise<string | null> {
+  #encode(value: T): Promise<string | null> | null {
     const { keep } = this.#plan.settings
     if (this.#omits || keep === 'none') return null
-    return await this.#kept(() => (keep === 'whole' ? value : keep.to(value)))
+    return this.#kept(() => (keep === 'whole' ? value : keep.to(value)))
   }
 
   /** null: it is not kept. The work is over, so whatever is wrong with what came of it is no reason to do it again. */
   async #kept(make: () => unknown): Promise<string | null> {
     try {
-      const text = await this.#textOf(make())
+      const { codec } = this.#plan.settings
+      const made = codec.encode(make(), this.#plan.key)
+      const text = checkStorable(typeof made === 'string' ? made : await made)
       const spaceMax =
         this.#desk.store.traits.bytesMax -
         (this.#made?.bytes ?? Buffer.byteLength(this.#claimed.progress ?? ''))
@@ -145,15 +181,6 @@ export class Attempt<T> {
       this.#tell('result-not-kept', { error })
     }
     return null
-  }
-
-  /** A codec of the caller's own may give what some stores would refuse, and would go on refusing. */
-  async #textOf(value: unknown): Promise<string> {
-    const text = await this.#plan.settings.codec.encode(value, this.#plan.key)
-    if (isStorable(text)) return text
-    throw new UnsupportedError(
-      'The codec has to give well-formed text without control characters below U+0020.',
-    )
   }
 
   async #save(progress: string): Promise<FinishAnswer | 'failed'> {
@@ -168,11 +195,6 @@ export class Attempt<T> {
       this.#tell('store-error', { error })
       return 'failed'
     }
-  }
-
-  async #previous(): Promise<AbandonedAttempt | null> {
-    const { tookOver, attempt } = this.#claimed
-    return tookOver ? { attempt: attempt - 1, steps: await this.#steps.known() } : null
   }
 
   #outcome(value: T, replayed: boolean): Outcome<T> {
@@ -221,6 +243,14 @@ export function unprotectedContext<T>(plan: Plan<T>): RunContext {
     discard: () => {},
     omitResult: () => {},
   }
+}
+
+/** A codec of the caller's own may give what some stores would refuse, and would go on refusing. */
+function checkStorable(text: unknown): string {
+  if (isStorable(text)) return text
+  throw new UnsupportedError(
+    'The codec has to give well-formed text without control characters below U+0020.',
+  )
 }
 
 export function dateOf(ms: number | null): Date | null {

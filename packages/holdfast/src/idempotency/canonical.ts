@@ -16,13 +16,12 @@ function textOf(value: unknown, depth: number): string {
   if (depth > DEPTH_MAX) throw refused('a value that is not nested so deeply')
   switch (typeof value) {
     case 'string':
-      if (!value.isWellFormed()) throw refused('text without lone surrogates')
-      return JSON.stringify(value)
+      return stringText(value)
     case 'boolean':
       return String(value)
     case 'number':
       if (!Number.isFinite(value)) throw refused('finite numbers')
-      return JSON.stringify(value)
+      return String(value)
     case 'object':
       return value === null ? 'null' : objectText(value, depth)
     case 'undefined':
@@ -34,23 +33,46 @@ function textOf(value: unknown, depth: number): string {
 }
 
 function objectText(value: object, depth: number): string {
-  if (Array.isArray(value)) return `[${value.map((item) => textOf(item, depth + 1)).join(',')}]`
-  const toJson: unknown = Reflect.get(value, 'toJSON')
-  if (typeof toJson === 'function') return textOf(Reflect.apply(toJson, value, []), depth + 1)
-  const prototype: unknown = Object.getPrototypeOf(value)
-  // A map or a set would look like an empty object, and all of them would be the same request.
-  if (prototype !== null && Object.getPrototypeOf(prototype) !== null && Object.keys(value).length === 0) {
-    throw refused('plain objects and lists')
+  if (Array.isArray(value)) return listText(value, depth)
+  if ('toJSON' in value && typeof value.toJSON === 'function') {
+    return textOf(Reflect.apply(value.toJSON, value, []), depth + 1)
   }
-  const pairs: string[] = []
+  const keys = Object.keys(value)
+  if (keys.length === 0) refuseOpaque(value)
   // The order of UTF-16 units, which is what `sort` does, is what the specification asks for.
-  for (const key of Object.keys(value).sort()) {
-    const item: unknown = Reflect.get(value, key)
+  keys.sort()
+  let text = ''
+  for (const key of keys) {
+    const item = (value as Record<string, unknown>)[key]
     if (item === undefined) continue
-    if (!key.isWellFormed()) throw refused('text without lone surrogates')
-    pairs.push(`${JSON.stringify(key)}:${textOf(item, depth + 1)}`)
+    text += `${text === '' ? '{' : ','}${stringText(key)}:${textOf(item, depth + 1)}`
   }
-  return `{${pairs.join(',')}}`
+  return text === '' ? '{}' : `${text}}`
+}
+
+/** Letters, digits and most signs of ASCII are themselves, and so nearly every key and many a value. */
+const PLAIN = /^[ !#-[\]-~]*$/
+
+function stringText(text: string): string {
+  if (PLAIN.test(text)) return `"${text}"`
+  if (!text.isWellFormed()) throw refused('text without lone surrogates')
+  return JSON.stringify(text)
+}
+
+function listText(list: readonly unknown[], depth: number): string {
+  let text = ''
+  // By its index, because a gap is an item that cannot be said, and not one that is left out.
+  for (let index = 0; index < list.length; index += 1) {
+    text += `${index === 0 ? '[' : ','}${textOf(list[index], depth + 1)}`
+  }
+  return text === '' ? '[]' : `${text}]`
+}
+
+/** A map or a set would look like an empty object, and all of them would be the same request. */
+function refuseOpaque(value: object): void {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null)
+    throw refused('plain objects and lists')
 }
 
 function refused(expected: string): InvalidInputError {

@@ -14,3 +14,10 @@ export function isHeard(): boolean {
 export function report(event: IdempotencyEvent): void {
   if (events.hasSubscribers) events.publish(event)
 }
+
+/** Tells something of a record by what errors call it, which is its operation and the begin of its digest. */
+export function tell(ref: string, type: IdempotencyEvent['type'], more?: Partial<IdempotencyEvent>): void {
+  if (!isHeard()) return
+  const hash = ref.lastIndexOf('#')
+  report({ type, operation: ref.slice(0, Math.max(0, hash)), ref: ref.slice(hash + 1), ...more })
+}

@@ -1,38 +1,20 @@
 import { systemRuntime } from '../client/system.js'
 import { checkFunction, checkInteger, checkKeys } from '../core/options.js'
-import {
-  AbandonedError,
-  InProgressError,
-  KeyReusedError,
-  ResultNotKeptError,
-  TokenRefusedError,
-} from '../core/record-errors.js'
-import type { ClaimAnswer, RecordStore } from '../core/records.js'
+import { ResultNotKeptError } from '../core/record-errors.js'
+import { isOtherRequest } from '../core/record-rule.js'
+import type { RecordStore } from '../core/records.js'
 import type { Runtime } from '../core/runtime.js'
-import { Attempt, type Claimed, dateOf, leaseLost, unprotectedContext, type Work } from './attempt.js'
+import { Attempt, dateOf, leaseLost, unprotectedContext, type Work } from './attempt.js'
 import { type Settled, SettledCache } from './cache.js'
-import { isHeard, report } from './events.js'
+import { Claiming, type Won } from './claiming.js'
+import { isHeard, tell } from './events.js'
 import { replayedFailure } from './failure.js'
-import { type Lease, LeaseKeeper } from './lease.js'
+import { LeaseKeeper } from './lease.js'
 import { type Plan, planRun, settingsOf } from './plan.js'
 import { codeOf, RecordDesk } from './record-desk.js'
+import { reportedRun } from './run-report.js'
 import { type RunLimits, type RunSettings, resolveSettings, type Settings } from './settings.js'
-import type {
-  IdempotencyEvent,
-  IdempotencyOptions,
-  Outcome,
-  RecordReport,
-  RunOptions,
-  Target,
-} from './types.js'
-
-/** Stores that do not forget by themselves are swept a little, now and then. */
-const PURGE_EVERY_CLAIMS = 512
-const PURGE_MAX = 256
-
-/** Whoever waits for somebody else's work asks soon at first, and then less and less often. */
-const ASK_FIRST_MS = 10
-const ASK_LAST_MS = 250
+import type { IdempotencyOptions, Outcome, RecordReport, RunOptions, Target } from './types.js'
 
 /** Opens idempotency over a ready store of records. `connectIdempotency()` does the same from a URL. */
 export async function createIdempotency(
@@ -50,7 +32,7 @@ export async function createIdempotency(
 }
 
 /** How an abandoned record is settled by somebody who has found out what came of it. */
-export type Resolution = { readonly complete: unknown } | { readonly release: true }
+export type Resolution<T = unknown> = { readonly complete: T } | { readonly release: true }
 
 /** The same request twice, the effect once. */
 export class Idempotency implements AsyncDisposable {
@@ -58,8 +40,8 @@ export class Idempotency implements AsyncDisposable {
   readonly #settings: Settings
   readonly #limits: RunLimits
   readonly #leases: LeaseKeeper
+  readonly #claiming: Claiming
   readonly #cache: SettledCache | null
-  #claims = 0
 
   constructor(store: RecordStore, settings: Settings, runtime: Runtime) {
     this.#settings = settings
@@ -72,6 +54,7 @@ export class Idempotency implements AsyncDisposable {
       (lease) => tell(lease.ref, 'lease-lost'),
       (error) => tell('', 'store-error', { error }),
     )
+    this.#claiming = new Claiming(this.#desk, this.#leases)
     const { localCache } = settings
     this.#cache =
       localCache === null
@@ -115,27 +98,30 @@ export class Idempotency implements AsyncDisposable {
   }
 
   /**
-   * For whoever has found out what came of abandoned work: settles it with its result, or lets it be done again. false:
-   * there is nothing to settle. Rejects with `InProgressError` while its owner is at work.
+   * For whoever has found out what came of abandoned work: settles it with its result, or lets it be done again. Give the
+   * options that the work is run with: the result is kept as they say. false: there is nothing to settle. Rejects with
+   * `InProgressError` while its owner is at work, and with `OutcomeUnknownError` if the store did not take it.
    */
-  async resolve(target: Pick<Target, 'scope' | 'key'>, resolution: Resolution): Promise<boolean> {
+  async resolve<T = unknown>(
+    target: Pick<Target, 'scope' | 'key'>,
+    resolution: Resolution<T>,
+    options?: RunOptions<T>,
+  ): Promise<boolean> {
     checkKeys(resolution, 'complete' in resolution ? ['complete'] : ['release'], 'resolution')
-    const plan = this.#plan<unknown>(target)
-    const won = await this.#win({
-      ...plan,
-      onlyIssued: true,
-      settings: { ...plan.settings, onAbandoned: 'retry', waitMs: 0 },
-    }).catch((error: unknown) => {
-      if (codeOf(error) === 'TOKEN_REFUSED') return null
-      throw error
-    })
+    const plan = this.#plan(target, options)
+    const won = await this.#claiming
+      .win({
+        ...plan,
+        onlyIssued: true,
+        settings: { ...plan.settings, onAbandoned: 'retry', waitMs: 0 },
+      })
+      .catch((error: unknown) => {
+        if (codeOf(error) === 'TOKEN_REFUSED') return null
+        throw error
+      })
     if (won === null || won.kind === 'settled') return false
-    const ending = await this.#attempt(plan, won).play((context) => {
-      if ('complete' in resolution) return resolution.complete
-      context.discard()
-      return undefined
-    })
-    return ending.kind !== 'stale'
+    const known = 'complete' in resolution ? { value: resolution.complete } : null
+    return (await this.#attempt(plan, won).settle(known)) === 'done'
   }
 
   /** For operators: removes what is known of a key, whatever that is. The next call runs. */
@@ -168,15 +154,23 @@ export class Idempotency implements AsyncDisposable {
   }
 
   /** One run by its plan. Tokens make plans of their own. */
-  async play<T>(plan: Plan<T>, work: Work<T>): Promise<Outcome<T>> {
+  play<T>(plan: Plan<T>, work: Work<T>): Promise<Outcome<T>> {
+    if (!isHeard()) return this.#play(plan, work)
+    const { store, runtime } = this.#desk
+    return reportedRun(plan, store.name, runtime.clock, work, (watched) => this.#play(plan, watched))
+  }
+
+  async #play<T>(plan: Plan<T>, work: Work<T>): Promise<Outcome<T>> {
     this.#desk.checkOpen()
     const known = this.#cache?.get(plan.key, plan.fingerprint) ?? null
     if (known !== null) return await this.#replay(plan, known)
     let won: Won | Settled
     try {
-      won = await this.#win(plan)
+      won = await this.#claiming.win(plan)
     } catch (error) {
       if (plan.settings.storeDown === 'refuse' || !isOutage(error)) throw error
+      // A store that was closed meanwhile is no outage.
+      this.#desk.checkOpen()
       tell(plan.ref, 'unprotected', { error })
       return {
         value: await work(unprotectedContext(plan)),
@@ -186,10 +180,15 @@ export class Idempotency implements AsyncDisposable {
         createdAt: null,
       }
     }
-    if (won.kind === 'settled') return await this.#replay(plan, won)
+    if (won.kind === 'settled') return await this.#replay(plan, this.#remembered(plan, won))
     const ending = await this.#attempt(plan, won).play(work)
     if (ending.kind === 'stale') return await this.#overtaken(plan)
-    if (ending.kind === 'done') this.#remember(plan, ending.outcome, ending.result)
+    if (ending.kind === 'done') {
+      const { fence, attempt, createdAt } = ending.outcome
+      const createdAtMs = createdAt?.getTime() ?? null
+      const { result } = ending
+      this.#remembered(plan, { kind: 'settled', state: 'completed', fence, attempt, result, createdAtMs })
+    }
     return ending.outcome
   }
 
@@ -199,14 +198,26 @@ export class Idempotency implements AsyncDisposable {
     return await this.#desk.ask(ref, () => request(this.#desk.store))
   }
 
+  /**
+   * The same for what must not get lost: it is asked again for as long as a completion is. Whatever goes wrong is given to
+   * `onError`; the answer is `failed` then.
+   */
+  async insist<T>(
+    ref: string,
+    request: (store: RecordStore) => Promise<T>,
+    onError: (error: unknown) => void,
+  ): Promise<T | 'failed'> {
+    return await this.#desk.insist(ref, () => request(this.#desk.store), onError)
+  }
+
   /** What options mean here, for those who make plans of their own. */
   settingsOf<T>(options: RunOptions<T> | undefined): RunSettings<T> {
     return settingsOf(options, this.#settings, this.#limits)
   }
 
-  #plan<T>(target: Pick<Target, 'scope' | 'key'>): Plan<T> {
+  #plan<T>(target: Pick<Target, 'scope' | 'key'>, options?: RunOptions<T>): Plan<T> {
     this.#desk.checkOpen()
-    return planRun<T>(target, undefined, this.#settings, this.#limits)
+    return planRun<T>(target, options, this.#settings, this.#limits)
   }
 
   #attempt<T>(plan: Plan<T>, { lease, claimed }: Won): Attempt<T> {
@@ -215,68 +226,9 @@ export class Idempotency implements AsyncDisposable {
     })
   }
 
-  /** Claims the record, or finds out what stands in the way. */
-  async #win<T>(plan: Plan<T>): Promise<Won | Settled> {
-    const { waitMs, leaseMs, retentionMs, onAbandoned, signal } = plan.settings
-    const { key, ref, fingerprint, onlyIssued } = plan
-    const until = this.#desk.nowMs() + waitMs
-    let pauseMs = ASK_FIRST_MS
-    for (;;) {
-      const owner = this.#desk.runtime.random.id()
-      const departure = this.#leases.departure()
-      const takeOver = onAbandoned !== 'block'
-      const ask = { key, owner, fingerprint, leaseMs, retentionMs, takeOver, onlyIssued }
-      const answer = await this.#desk.claim(ask, ref)
-      if (answer.kind === 'claimed') return this.#won(plan, owner, answer, departure)
-      if (answer.kind === 'settled') return answer
-      const error = this.#refusal(plan, answer)
-      const leftMs = until - this.#desk.nowMs()
-      if (answer.kind !== 'in-progress' || leftMs <= 0) throw error
-      const jitter = 0.75 + this.#desk.runtime.random.fraction() / 2
-      await this.#desk.pause(Math.min(pauseMs * jitter, leftMs, answer.leaseMs + 1), signal)
-      pauseMs = Math.min(pauseMs * 1.5, ASK_LAST_MS)
-    }
-  }
-
-  #won<T>(plan: Plan<T>, owner: string, claimed: Claimed, departure: Departure): Won {
-    const claim = { key: plan.key, owner, fence: claimed.fence }
-    const lease = this.#leases.keep(claim, claimed.leaseMs, departure, plan.settings, plan.ref)
-    if (lease === null) {
-      const ask = {
-        ...claim,
-        state: 'released',
-        result: null,
-        retentionMs: plan.settings.retentionMs,
-      } as const
-      void this.#desk.finish(ask, plan.ref, (error) => tell(plan.ref, 'store-error', { error }))
-      throw leaseLost(plan.ref, this.#desk.store.name)
-    }
-    tell(plan.ref, claimed.tookOver ? 'takeover' : 'claimed', { attempt: claimed.attempt })
-    this.#purgeNowAndThen()
-    return { kind: 'won', lease, claimed }
-  }
-
-  #refusal<T>(plan: Plan<T>, answer: Exclude<ClaimAnswer, Claimed | Settled>): Error {
-    const context = { resource: plan.ref, backend: this.#desk.store.name }
-    switch (answer.kind) {
-      case 'mismatch':
-        tell(plan.ref, 'mismatch')
-        return new KeyReusedError(context)
-      case 'missing':
-        return new TokenRefusedError('missing', context)
-      case 'abandoned':
-        tell(plan.ref, 'abandoned', { attempt: answer.attempt })
-        return new AbandonedError(answer.attempt, context)
-      case 'in-progress':
-        tell(plan.ref, 'in-progress', { attempt: answer.attempt })
-        return new InProgressError(answer.leaseMs, context)
-    }
-  }
-
   async #replay<T>(plan: Plan<T>, settled: Settled): Promise<Outcome<T>> {
     const { key, ref, settings } = plan
     const { state, result, fence, attempt, createdAtMs } = settled
-    this.#cache?.put(key, plan.fingerprint, settled, settings.retentionMs)
     tell(ref, 'replayed', { attempt })
     const context = { resource: ref, backend: this.#desk.store.name }
     if (result === null) throw new ResultNotKeptError(context)
@@ -293,39 +245,21 @@ export class Idempotency implements AsyncDisposable {
     if (plan.settings.onStale === 'throw') throw lost
     const view = await this.#desk.ask(plan.ref, () => this.#desk.store.read(plan.key))
     if (view === null || (view.state !== 'completed' && view.state !== 'failed')) throw lost
+    // The record may have been removed, and the key been used for something else, whose result is not this one's.
+    if (isOtherRequest(view.fingerprint, plan.fingerprint)) throw lost
     const { state, fence, attempt, result, createdAtMs } = view
-    return await this.#replay(plan, { kind: 'settled', state, fence, attempt, result, createdAtMs })
+    const settled = { kind: 'settled', state, fence, attempt, result, createdAtMs } as const
+    return await this.#replay(plan, this.#remembered(plan, settled))
   }
 
-  #remember<T>(plan: Plan<T>, { fence, attempt, createdAt }: Outcome<T>, result: string | null): void {
-    const createdAtMs = createdAt?.getTime() ?? null
-    const settled = { kind: 'settled', state: 'completed', fence, attempt, result, createdAtMs } as const
+  /** Only what the store has just said is remembered: what is remembered already must come to its end. */
+  #remembered<T>(plan: Plan<T>, settled: Settled): Settled {
     this.#cache?.put(plan.key, plan.fingerprint, settled, plan.settings.retentionMs)
-  }
-
-  #purgeNowAndThen(): void {
-    this.#claims += 1
-    const { store } = this.#desk
-    if (this.#claims % PURGE_EVERY_CLAIMS !== 0 || store.purge === undefined) return
-    store.purge(PURGE_MAX).catch((error: unknown) => tell('', 'purge-failed', { error }))
+    return settled
   }
 }
-
-interface Won {
-  readonly kind: 'won'
-  readonly lease: Lease
-  readonly claimed: Claimed
-}
-
-type Departure = ReturnType<LeaseKeeper['departure']>
 
 function isOutage(error: unknown): boolean {
   const code = codeOf(error)
   return code === 'BACKEND_UNAVAILABLE' || code === 'OUTCOME_UNKNOWN'
-}
-
-function tell(ref: string, type: IdempotencyEvent['type'], more?: Partial<IdempotencyEvent>): void {
-  if (!isHeard()) return
-  const hash = ref.lastIndexOf('#')
-  report({ type, operation: ref.slice(0, Math.max(0, hash)), ref: ref.slice(hash + 1), ...more })
 }

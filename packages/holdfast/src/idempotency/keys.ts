@@ -12,13 +12,15 @@ export const KEY_LENGTH_MAX = 255
 /** What kind of thing a digest stands for; no two kinds can ever have the same one. */
 export type DigestKind = 'record' | 'child' | 'token' | 'message' | 'request' | 'input'
 
+const HEAD = 'holdfast '
+
 /**
  * One digest of several texts, as 64 hexadecimal digits. Each is preceded by its length, so that no two lists of texts
  * look alike: `a` and `b::c` are something else than `a::b` and `c`.
  */
 export function digestOfParts(kind: DigestKind, parts: readonly (string | Uint8Array)[]): string {
   const digest = createHash('sha256')
-  for (const part of [`holdfast ${kind}`, ...parts]) {
+  for (const part of [HEAD + kind, ...parts]) {
     const length = typeof part === 'string' ? Buffer.byteLength(part) : part.byteLength
     digest.update(`${length}:`)
     digest.update(part)
@@ -28,8 +30,8 @@ export function digestOfParts(kind: DigestKind, parts: readonly (string | Uint8A
 
 /** The same for texts only, which is what every call does, so it takes the shortest way. */
 function digestOfTexts(kind: DigestKind, texts: readonly string[]): string {
-  let all = ''
-  for (const text of [`holdfast ${kind}`, ...texts]) all += `${Buffer.byteLength(text)}:${text}`
+  let all = `${HEAD.length + kind.length}:${HEAD}${kind}`
+  for (const text of texts) all += `${Buffer.byteLength(text)}:${text}`
   return hash('sha256', all, 'hex')
 }
 

@@ -2,11 +2,13 @@
 
 import type { Owner, Renewal, RenewRequest } from '../core/backend.js'
 import { LockLostError, type LockLostReason } from '../core/errors.js'
-import type { HoldfastEvent } from '../core/events.js'
+import type { Reporter } from '../core/events.js'
 import { Keeper } from '../core/keeper.js'
 import type { ClaimRef, RecordStore } from '../core/records.js'
+import { Reports } from '../core/reports.js'
 import type { Runtime } from '../core/runtime.js'
 import { Standing } from '../core/standing.js'
+import { isHeard } from './events.js'
 
 const SHAPE = { kind: 'mutex', limit: 1 } as const
 
@@ -38,6 +40,11 @@ export class Lease implements ClaimRef {
       if (this.#lost !== null) this.#controller.abort(this.#lost)
     }
     return this.#controller.signal
+  }
+
+  /** Why it is lost; null: it is not, as far as anybody has noticed. */
+  get lost(): LockLostError | null {
+    return this.#lost
   }
 
   lose(reason: LockLostReason, backend: string): void {
@@ -76,10 +83,17 @@ export class LeaseKeeper {
       name: store.name,
       renew: (requests: readonly RenewRequest[]) => this.#renew(requests),
     }
-    const report = (event: HoldfastEvent): void => {
-      if (event.type === 'renewal-failed') onFailed(event.error)
+    const reporter: Reporter = {
+      get isHeard() {
+        return isHeard()
+      },
+      number: () => 0,
+      tell: (event) => {
+        if (event.type === 'renewal-failed') onFailed(event.error)
+      },
     }
-    this.#keeper = new Keeper(renewer, runtime, { requestMs }, report)
+    const reports = new Reports(reporter, store.name, runtime.clock)
+    this.#keeper = new Keeper(renewer, runtime, { requestMs }, reports)
   }
 
   /** What `keep` must be told later: taken before the request leaves, because a lease counts from then. */
@@ -121,6 +135,15 @@ export class LeaseKeeper {
     this.#leases.set(owner, lease)
     this.#keeper.keep(standing)
     return lease
+  }
+
+  /** Throws where nothing of the lease is left to rely on, also if the timer that would tell so is late. */
+  check(lease: Lease): void {
+    const { standing } = lease
+    this.#keeper.noticeSleep()
+    const now = this.#runtime.clock.monotonicMs()
+    if (now >= standing.endsAt) this.#keeper.lose(standing, now >= standing.limitAt ? 'max-hold' : 'expired')
+    if (lease.lost !== null) throw lease.lost
   }
 
   drop(lease: Lease): void {

@@ -5,8 +5,8 @@ import { ClosedError, HoldfastError } from '../core/errors.js'
 import type { ClaimAnswer, ClaimAsk, FinishAnswer, FinishAsk, RecordStore } from '../core/records.js'
 import type { Runtime } from '../core/runtime.js'
 
-/** A completion that the store has not taken is worth more tries than anything else: without it the work is done twice. */
-const FINISH_PAUSES_MS = [20, 80, 300, 1_000, 1_000, 1_000]
+/** The end of work that was done is worth more tries than anything else: where the store has not taken it, it is done twice. */
+const PATIENCE_MS = [20, 80, 300, 1_000, 1_000, 1_000]
 
 export class RecordDesk {
   readonly store: RecordStore
@@ -33,9 +33,9 @@ export class RecordDesk {
   }
 
   /** One request. `OutcomeUnknownError` when it is not answered in time. */
-  async ask<T>(ref: string | null, request: () => Promise<T>): Promise<T> {
+  ask<T>(ref: string | null, request: () => Promise<T>): Promise<T> {
     const context = { resource: ref, backend: this.store.name }
-    return await withDeadline(this.runtime.timers, this.#requestMs, true, attempted(request), context)
+    return withDeadline(this.runtime.timers, this.#requestMs, true, attempted(request), context)
   }
 
   /** A claim whose answer got lost may have been made. Asked again, the store finds it by its owner and says so. */
@@ -49,25 +49,34 @@ export class RecordDesk {
   }
 
   /**
-   * Ends an attempt. Tried again for as long as the pauses last, and not at all for a release, which only saves others the
-   * wait for the lease. Whatever goes wrong is given to `onError`; the answer is `failed` then.
+   * Ends an attempt. A release is not tried again: it only saves others the wait for the lease. Whatever goes wrong is
+   * given to `onError`; the answer is `failed` then.
    */
-  async finish(
-    ask: FinishAsk,
-    ref: string,
-    onError: (error: unknown) => void,
-  ): Promise<FinishAnswer | 'failed'> {
-    const pauses = ask.state === 'released' ? [] : FINISH_PAUSES_MS
+  finish(ask: FinishAsk, ref: string, onError: (error: unknown) => void): Promise<FinishAnswer | 'failed'> {
     let current = ask
+    const failed = (error: unknown): void => {
+      onError(error)
+      // The store does not take this result, so it is told at least that the work was done.
+      if (isRefusal(error)) current = { ...current, result: null }
+    }
+    const pauses = ask.state === 'released' ? [] : PATIENCE_MS
+    return this.insist(ref, () => this.store.finish(current), failed, pauses)
+  }
+
+  /** Asks again for as long as the pauses last. Every error is given to `onError`; `failed`: no try had an answer. */
+  async insist<T>(
+    ref: string,
+    request: () => Promise<T>,
+    onError: (error: unknown) => void,
+    pauses: readonly number[] = PATIENCE_MS,
+  ): Promise<T | 'failed'> {
     for (let tries = 0; ; tries += 1) {
       try {
-        return await this.ask(ref, () => this.store.finish(current))
+        return await this.ask(ref, request)
       } catch (error) {
         onError(error)
         const pauseMs = pauses[tries]
         if (pauseMs === undefined || codeOf(error) === 'CLOSED') return 'failed'
-        // The store does not take this result, so it is told at least that the work was done.
-        if (isRefusal(error)) current = { ...current, result: null }
         await this.pause(pauseMs, null)
       }
     }

@@ -150,17 +150,26 @@ function resolveRetention(
 ): number | null {
   const { retentionMaxMs, keeps } = traits
   if (retention !== 'forever') {
-    const ms = durationMs(retention, 'retention', 1)
-    if (retentionMaxMs === null || ms <= retentionMaxMs) return ms
-    throw new UnsupportedError(
-      `The ${store} store keeps a record for at most ${retentionMaxMs} ms, and \`retention\` asks for more.`,
-      { backend: store },
-    )
+    return checkKept(durationMs(retention, 'retention', 1), 'retention', traits, store)
   }
   if (keeps === 'durable' || (allowVolatile && retentionMaxMs === null)) return null
   throw new UnsupportedError(
     `The ${store} store may forget records, so it cannot keep one for ever. Choose a durable store` +
       `${retentionMaxMs === null ? ', or allow it with `allowVolatile`' : ''}.`,
+    { backend: store },
+  )
+}
+
+/** What the store cannot keep for so long is refused before it is asked. */
+export function checkKept(
+  ms: number,
+  what: string,
+  { retentionMaxMs }: Pick<RecordTraits, 'retentionMaxMs'>,
+  store: string,
+): number {
+  if (retentionMaxMs === null || ms <= retentionMaxMs) return ms
+  throw new UnsupportedError(
+    `The ${store} store keeps a record for at most ${retentionMaxMs} ms, and \`${what}\` asks for more.`,
     { backend: store },
   )
 }

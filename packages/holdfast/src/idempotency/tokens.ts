@@ -20,6 +20,7 @@ import { fingerprintOf } from './fingerprint.js'
 import type { Idempotency } from './idempotency.js'
 import { digestOfParts, refOfRecord } from './keys.js'
 import type { Plan } from './plan.js'
+import { checkKept } from './settings.js'
 import type { Duration, IdempotencyEvent, Outcome, RunOptions } from './types.js'
 
 /**
@@ -33,7 +34,10 @@ export type TokenStrategy = 'promote' | 'consume' | 'counter' | 'lock'
 export interface TokenOptions {
   /** Default `promote`. */
   readonly strategy?: TokenStrategy
-  /** How long a token can be shown. Default 15 min. */
+  /**
+   * How long a token can be shown for the first time. Default 15 min. With `promote`, one that was shown in time lives on
+   * with its record: if its work fails, or its process dies, it is good for as long as the retention of that run says.
+   */
   readonly ttlMs?: Duration
   /** Keeps programs apart that share a store. Default `default`. */
   readonly namespace?: string
@@ -103,7 +107,8 @@ export class Tokens {
   async issue(binding: TokenBinding & { readonly ttlMs?: Duration }): Promise<IssuedToken> {
     checkKeys(binding, ['subject', 'purpose', 'bind', 'ttlMs'], 'binding')
     const { ttlMs = this.#ttlMs, ...rest } = binding
-    const expiresInMs = durationMs(ttlMs, 'ttlMs', 1)
+    const { traits, name } = this.#idempotency.store
+    const expiresInMs = checkKept(durationMs(ttlMs, 'ttlMs', 1), 'ttlMs', traits, name)
     for (;;) {
       const chance = Buffer.from(this.#runtime.random.id(), 'hex')
         .subarray(0, CHANCE_BYTES)
@@ -130,6 +135,13 @@ export class Tokens {
     return { answer: 'ok', uses }
   }
 
+  /** The key of the record that a token stands for, for those who claim it themselves. `TokenRefusedError` unless it is good. */
+  recordOf(token: unknown, binding: TokenBinding): string {
+    const form = this.#check(token, binding)
+    if (form.kind === 'refused') throw this.#error(this.#refused(form.reason, binding, '').answer, binding)
+    return form.key
+  }
+
   /**
    * Does the work that the token stands for, as the strategy says. Rejects with `TokenRefusedError` where the token is
    * forged, expired, somebody else's or used up. With `promote`, an `input` is compared as with any key.
@@ -142,14 +154,13 @@ export class Tokens {
   ): Promise<Outcome<T>> {
     checkFunction(work, 'work')
     const { input, ...rest } = binding
-    const form = this.#check(token, rest)
-    if (form.kind === 'refused') throw this.#error(this.#refused(form.reason, rest, '').answer, rest)
-    const plan = this.#plan<T>(form.key, rest, input, options)
+    const key = this.recordOf(token, rest)
+    const plan = this.#plan<T>(key, rest, input, options)
     switch (this.#strategy) {
       case 'promote':
         return await this.#idempotency.play(plan, work)
       case 'lock':
-        return await this.#underLock(form.key, rest, plan, work)
+        return await this.#underLock(key, rest, plan, work)
       case 'consume':
       case 'counter': {
         const { answer } = await this.consume(token, rest)
@@ -167,10 +178,19 @@ export class Tokens {
       if (refusal !== null) throw this.#error(this.#refused(refusal, binding, key).answer, binding)
       const { signal, fence } = hold
       const value = await work({ ...unprotectedContext(plan), signal, fence })
-      await this.#ask(binding, (store) => store.spend({ key, count: false }))
-      this.#tell('token-spent', binding, key)
+      await this.#spendAfter(key, binding)
       return outcomeOf(value, fence)
     })
+  }
+
+  /** The work is done, so its value is given whatever comes of this. A token that stays good lets it be done again. */
+  async #spendAfter(key: string, binding: TokenBinding): Promise<void> {
+    const answer = await this.#idempotency.insist(
+      binding.purpose,
+      (store) => store.spend({ key, count: false }),
+      (error) => this.#tell('complete-failed', binding, key, { error }),
+    )
+    if (answer !== 'failed') this.#tell('token-spent', binding, key)
   }
 
   async #ask<T>({ purpose }: TokenBinding, request: (store: RecordStore) => Promise<T>): Promise<T> {
@@ -231,8 +251,13 @@ export class Tokens {
     return new TokenRefusedError(reason, { resource: purpose, backend: this.#idempotency.store.name })
   }
 
-  #tell(type: IdempotencyEvent['type'], { purpose }: TokenBinding, key: string): void {
-    report({ type, operation: purpose, ref: key.slice(0, 12) })
+  #tell(
+    type: IdempotencyEvent['type'],
+    { purpose }: TokenBinding,
+    key: string,
+    more?: Partial<IdempotencyEvent>,
+  ): void {
+    report({ type, operation: purpose, ref: key.slice(0, 12), ...more })
   }
 }
 

@@ -59,7 +59,7 @@ export interface Outcome<T> {
 export type OnAbandoned<T> =
   /** It is done again: for work that does no harm when it is done twice. */
   | 'retry'
-  /** It stays as it is, and callers get an `AbandonedError` until somebody settles it with `resolve()`. */
+  /** Callers get an `AbandonedError` until somebody settles it with `resolve()`, or until its retention is over. */
   | 'block'
   /** Finds out what came of it, while nobody else can. */
   | ((previous: AbandonedAttempt) => Promise<Reconciled<T>> | Reconciled<T>)
@@ -151,9 +151,38 @@ export interface IdempotencyEvent {
     | 'token-issued'
     | 'token-spent'
     | 'token-refused'
+    /** A run begins, told inside the caller's own call. */
+    | 'started'
+    /** It is over, with `outcome` and `durationMs`. */
+    | 'ended'
   readonly operation: string
   /** The beginning of a digest: the same for the same key, and no way back to it. */
   readonly ref: string
   readonly attempt?: number
   readonly error?: unknown
+  /** The name of the store; of `started` and `ended`. */
+  readonly backend?: string
+  /** The same in `started` and `ended` of one run, and unlike that of any other in this process. */
+  readonly run?: number
+  /** How a run ended. */
+  readonly outcome?: RunOutcome
+  readonly durationMs?: number
 }
+
+/**
+ * `completed`: the work was done. `failed`: the work threw. `replayed`: it had been done before. `in-progress`, `mismatch`,
+ * `abandoned` and `refused`: it was not done, and why. `unprotected`: it was done without a store. `stale`: somebody else
+ * took it over. `aborted`: the caller's signal ended the wait. `store-error`: the store did not answer.
+ */
+export type RunOutcome =
+  | 'completed'
+  | 'failed'
+  | 'replayed'
+  | 'in-progress'
+  | 'mismatch'
+  | 'abandoned'
+  | 'refused'
+  | 'unprotected'
+  | 'stale'
+  | 'aborted'
+  | 'store-error'

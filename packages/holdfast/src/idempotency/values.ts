@@ -14,16 +14,49 @@ type Marked = readonly [type: string, content?: unknown]
 export const jsonCodec: Codec = { encode: encodeValue, decode: decodeValue }
 
 export function encodeValue(value: unknown): string {
-  return JSON.stringify(marked(value, new Set()))
+  return JSON.stringify(isJson(value, 0) ? value : marked(value, new Set()))
 }
 
 export function decodeValue(text: string): unknown {
   try {
-    return unmarked(JSON.parse(text))
+    const value: unknown = JSON.parse(text)
+    // What nothing was marked in is what it says.
+    return text.includes(MARK) ? unmarked(value) : value
   } catch {
     // The reason that a parser gives shows a piece of the text, which is nobody's business.
     throw unreadable()
   }
+}
+
+/** Deeper ones, and those that contain themselves, are looked at by the careful way. */
+const SIMPLE_DEPTH_MAX = 32
+
+/** Whether JSON says just what it is, as it does of most results, so that nothing has to be marked. */
+function isJson(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return true
+    case 'number':
+      return Number.isFinite(value) && !Object.is(value, -0)
+    case 'object':
+      return value === null || (depth < SIMPLE_DEPTH_MAX && isJsonObject(value, depth))
+    case 'undefined':
+    case 'bigint':
+    case 'function':
+    case 'symbol':
+      return false
+  }
+}
+
+function isJsonObject(value: object, depth: number): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype === Array.prototype) return (value as unknown[]).every((item) => isJson(item, depth + 1))
+  if (prototype !== Object.prototype || 'toJSON' in value || MARK in value) return false
+  for (const item of Object.values(value)) {
+    if (item !== undefined && !isJson(item, depth + 1)) return false
+  }
+  return true
 }
 
 function marked(value: unknown, above: Set<object>): unknown {

@@ -39,14 +39,14 @@ export class All implements Lockable<HoldSet> {
   async acquire(options: AcquireOptions = {}): Promise<HoldSet> {
     const base = defaultHold(this.#desk.settings)
     const { waitMs } = resolveAcquire(options, base, this.#desk.limits)
-    return await this.#take(options, waitMs)
+    return await this.#takeAsOne(options, waitMs)
   }
 
   async tryAcquire(options: AcquireOptions = {}): Promise<HoldSet | null> {
     const base = { ...defaultHold(this.#desk.settings), waitMs: 0 }
     const { waitMs } = resolveAcquire(options, base, this.#desk.limits)
     try {
-      return await this.#take(options, waitMs)
+      return await this.#takeAsOne(options, waitMs)
     } catch (error) {
       if (error instanceof AcquireTimeoutError) return null
       throw error
@@ -55,7 +55,22 @@ export class All implements Lockable<HoldSet> {
 
   async run<T>(fn: (holds: HoldSet) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     checkFunction(fn, 'fn')
-    return await runUnder(await this.acquire(options), fn)
+    const { flows } = this.#desk
+    if (flows === null) return await runUnder(await this.acquire(options), fn)
+    const flow = flows.begin()
+    const set = await flows.acquiring(flow, () => this.acquire(options))
+    return await runUnder(set, (held) => flows.holding(flow, held.holds, () => fn(held)))
+  }
+
+  /** They are one thing to the flow, and whatever is wrong with their order is noticed before the first is taken. */
+  async #takeAsOne(options: AcquireOptions, waitMs: number | null): Promise<HoldSet> {
+    const { flows } = this.#desk
+    if (flows === null) return await this.#take(options, waitMs)
+    if (waitMs !== 0) for (const { name } of this.#locks) flows.checkOrder(name)
+    const collecting = flows.collecting()
+    const set = await flows.acquiring(flows.begin(), () => this.#take(options, waitMs))
+    for (const hold of set.holds) flows.took(hold, collecting)
+    return set
   }
 
   async #take(options: AcquireOptions, waitMs: number | null): Promise<HoldSet> {

@@ -58,7 +58,11 @@ export abstract class Lock<H extends Hold, O extends AcquireOptions = AcquireOpt
 
   async run<T>(fn: (hold: H) => T | PromiseLike<T>, options?: O): Promise<T> {
     checkFunction(fn, 'fn')
-    return await runUnder(await this.acquire(options), fn)
+    const { flows } = this.desk
+    if (flows === null) return await runUnder(await this.acquire(options), fn)
+    const flow = flows.begin()
+    const hold = await flows.acquiring(flow, () => this.acquire(options))
+    return await runUnder(hold, (held) => flows.holding(flow, [held], () => fn(held)))
   }
 
   /** Who holds it and who waits, in order. */

@@ -13,7 +13,6 @@ import {
 import type { Refusal, Wish } from '../core/waiters.js'
 import { Lock } from './lock.js'
 import { flowWith, heldInFlow, ReenteredHold } from './reentrancy.js'
-import { runUnder } from './run-under.js'
 
 export interface MutexOptions extends HoldOptions {
   /**
@@ -43,7 +42,7 @@ export class Mutex extends Lock<Hold> {
   override async run<T>(fn: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T> {
     if (!this.#reentrant) return await super.run(fn, options)
     checkFunction(fn, 'fn')
-    return await runUnder(await this.acquire(options), (hold) => flowWith(this.desk, hold, () => fn(hold)))
+    return await super.run((hold) => flowWith(this.desk, hold, () => fn(hold)), options)
   }
 
   /** Runs `fn` as part of the flow that has `hold`, for code that acquires without `run()` and wants to re-enter. */
@@ -51,7 +50,9 @@ export class Mutex extends Lock<Hold> {
     checkFunction(fn, 'fn')
     checkHold(hold)
     hold.assertHeld()
-    return flowWith(this.desk, hold, fn)
+    const { flows } = this.desk
+    const inFlow = (): T => flowWith(this.desk, hold, fn)
+    return flows === null ? inFlow() : flows.within(hold, inFlow)
   }
 
   protected override claim(wish: Wish): Promise<Hold | Refusal> {

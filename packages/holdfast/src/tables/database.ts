@@ -3,7 +3,7 @@
 import type { SqliteDatabase, SqliteStatement, SqliteValue } from '../backends/sqlite/client.js'
 import { InvalidInputError, UnsupportedError } from '../core/errors.js'
 import { type Dialect, has, isPool, type MysqlExecutor, nameClient, type PgQueryable } from './clients.js'
-import { isBusy, isInsideTransaction, isNoTransaction, tableError } from './errors.js'
+import { isBusy, isInsideTransaction, isNoTransaction, statementError, tableError } from './errors.js'
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -85,7 +85,7 @@ class PgDatabase implements Database {
     try {
       await this.#client.query(text)
     } catch (error) {
-      throw tableError('postgres', error)
+      throw statementError('postgres', error, this.identity)
     }
   }
 
@@ -94,7 +94,7 @@ class PgDatabase implements Database {
       const result = await this.#client.query(text, [...values])
       if (Array.isArray(result?.rows)) return result
     } catch (error) {
-      throw tableError('postgres', error)
+      throw statementError('postgres', error, this.identity)
     }
     throw new InvalidInputError('db', 'a client whose `query` gives rows, as that of `pg` does', this.#client)
   }
@@ -146,7 +146,7 @@ class MysqlDatabase implements Database {
     try {
       await this.#client.query(text)
     } catch (error) {
-      throw tableError('mysql', error)
+      throw statementError('mysql', error, this.identity)
     }
   }
 
@@ -167,7 +167,7 @@ class MysqlDatabase implements Database {
       })
       return Array.isArray(answer) ? answer[0] : null
     } catch (error) {
-      throw tableError('mysql', error)
+      throw statementError('mysql', error, this.identity)
     }
   }
 

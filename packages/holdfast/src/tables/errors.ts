@@ -9,6 +9,7 @@ import { isBusy, isNoTransaction } from '../backends/sqlite/errors.js'
 import {
   HoldfastError,
   LockTimeoutError,
+  OutcomeUnknownError,
   RowMissingError,
   SerializationError,
   UnsupportedError,
@@ -32,6 +33,24 @@ export function tableError(dialect: Dialect, error: unknown): unknown {
     case 'sqlite':
       return sqliteError(error)
   }
+}
+
+/** By the error, the connection that its outcome is unknown on. */
+const unknownOn = new WeakMap<OutcomeUnknownError, object>()
+
+/** The same for a statement, of which it is remembered on which connection it was. `identity` is that of a `Database`. */
+export function statementError(dialect: Dialect, error: unknown, identity: object): unknown {
+  const thrown = tableError(dialect, error)
+  if (thrown instanceof OutcomeUnknownError) unknownOn.set(thrown, identity)
+  return thrown
+}
+
+/**
+ * Whether it says that nobody knows what came of a statement on this very connection. What else a program does in a
+ * transaction, such as taking a lock, fails in the same words, and says nothing about the transaction.
+ */
+export function isUnknownOn(error: unknown, identity: object): boolean {
+  return error instanceof OutcomeUnknownError && unknownOn.get(error) === identity
 }
 
 /** The advice to migrate, for one, is about Holdfast's tables, and would mislead about others. */

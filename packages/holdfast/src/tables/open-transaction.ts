@@ -1,10 +1,10 @@
 /** A transaction on a connection of the caller's pool, for what wants to run one again as a whole. */
 
 import type { SqliteDatabase } from '../backends/sqlite/client.js'
-import { InvalidInputError, OutcomeUnknownError, SerializationError } from '../core/errors.js'
+import { InvalidInputError, SerializationError } from '../core/errors.js'
 import { type Dialect, has, type MysqlExecutor, nameClient, type PgQueryable } from './clients.js'
 import { type Database, databaseOf } from './database.js'
-import { tableError } from './errors.js'
+import { isUnknownOn, statementError, tableError } from './errors.js'
 
 /** A connection of a `Pool` of `pg`. */
 export interface PgPooled extends PgQueryable {
@@ -90,10 +90,9 @@ async function ofPostgres<T>(
   let isBroken = false
   try {
     const database = databaseOf(client, 'postgres')
-    await database.command(
-      `BEGIN${isolation === undefined ? '' : ` ISOLATION LEVEL ${isolation.toUpperCase()}`}`,
-    )
+    const level = isolation === undefined ? '' : ` ISOLATION LEVEL ${isolation.toUpperCase()}`
     return await completed(database, () => work(client, database), {
+      begin: () => database.command(`BEGIN${level}`),
       commit: () => pgCommit(client),
       broken: () => {
         isBroken = true
@@ -127,8 +126,8 @@ async function ofMysql<T>(
     if (isolation !== undefined) {
       await database.command(`SET TRANSACTION ISOLATION LEVEL ${isolation.toUpperCase()}`)
     }
-    await database.command('START TRANSACTION')
     return await completed(database, () => work(connection, database), {
+      begin: () => database.command('START TRANSACTION'),
       commit: () => database.command('COMMIT'),
       broken: () => {
         isBroken = true
@@ -146,9 +145,11 @@ const lastOf = new WeakMap<object, Promise<unknown>>()
 async function ofSqlite<T>(client: SqliteDatabase, work: Work<T>): Promise<T> {
   const turn = (lastOf.get(client) ?? Promise.resolve()).then(async () => {
     const database = databaseOf(nameClient(client, 'sqlite').client, 'sqlite')
-    await database.command('BEGIN IMMEDIATE')
     return await completed(database, () => work(client, database), {
+      begin: () => database.command('BEGIN IMMEDIATE'),
       commit: () => database.command('COMMIT'),
+      // It is the caller's own connection, and stays open. Its statements are answered where they are asked, so that what
+      // came of one is always known.
       broken: () => {},
     })
   })
@@ -159,30 +160,38 @@ async function ofSqlite<T>(client: SqliteDatabase, work: Work<T>): Promise<T> {
   return await turn
 }
 
-interface Ending {
+interface Frame {
+  begin(): Promise<void>
   commit(): Promise<void>
   /** Nobody shall have this connection any more. */
   broken(): void
 }
 
-async function completed<T>(database: Database, work: () => Promise<T>, ending: Ending): Promise<T> {
+/** A connection of which something is unknown is broken: who knows what it would answer to the next one. */
+async function completed<T>(database: Database, work: () => Promise<T>, frame: Frame): Promise<T> {
+  try {
+    await frame.begin()
+  } catch (error) {
+    // Nothing is rolled back, since a transaction that is there is somebody else's.
+    if (isUnknownOn(error, database.identity)) frame.broken()
+    throw error
+  }
   try {
     const value = await work()
-    await commit(database, ending)
+    await commit(database, frame)
     return value
   } catch (error) {
-    // Who knows what it would answer to the next one.
-    if (error instanceof OutcomeUnknownError) ending.broken()
-    else await database.command('ROLLBACK').catch(() => ending.broken())
+    if (isUnknownOn(error, database.identity)) frame.broken()
+    else await database.command('ROLLBACK').catch(() => frame.broken())
     throw error
   }
 }
 
-async function commit({ dialect }: Database, ending: Ending): Promise<void> {
+async function commit({ dialect, identity }: Database, frame: Frame): Promise<void> {
   try {
-    await ending.commit()
+    await frame.commit()
   } catch (error) {
-    throw tableError(dialect, error)
+    throw statementError(dialect, error, identity)
   }
 }
 

@@ -124,12 +124,12 @@ export async function deadPort(): Promise<number> {
   return port
 }
 
-export async function openBrowser(executablePath: string): Promise<Browser> {
+export async function openBrowser(executablePath: string, cachesPages = true): Promise<Browser> {
   return await chromium.launch({
     executablePath,
     headless: true,
     // Playwright switches the back-forward cache off, which is one of the things to be tested.
-    ignoreDefaultArgs: ['--disable-back-forward-cache'],
+    ignoreDefaultArgs: cachesPages ? ['--disable-back-forward-cache'] : [],
     args: [...CHROMIUM_FLAGS],
   })
 }

@@ -1,43 +1,9 @@
-import { createServer, type Server, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ConsulClient } from '../../src/backends/consul/client.js'
 import { parseJson } from '../../src/backends/consul/json.js'
 import { ConsulStore } from '../../src/backends/consul/kv.js'
 import { BackendUnavailableError, OutcomeUnknownError, UnsupportedError } from '../../src/core/errors.js'
-
-interface Fake {
-  readonly port: number
-  readonly requests: string[]
-  readonly sockets: Set<Socket>
-  readonly server: Server
-}
-
-/** Something that takes connections and answers as it is told. */
-async function fake(answer: (socket: Socket, request: string, count: number) => void): Promise<Fake> {
-  const requests: string[] = []
-  const sockets = new Set<Socket>()
-  const server = createServer((socket) => {
-    sockets.add(socket)
-    socket.on('error', () => {})
-    socket.on('close', () => sockets.delete(socket))
-    socket.on('data', (chunk) => {
-      requests.push(chunk.toString())
-      answer(socket, chunk.toString(), requests.length)
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('There is no port.')
-  return { port: address.port, requests, sockets, server }
-}
-
-function http(body: string, status = '200 OK', more = ''): string {
-  return `HTTP/1.1 ${status}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${more}\r\n${body}`
-}
+import { fakeServer, httpText } from '../support/fake-http.js'
 
 function clientTo(ports: readonly number[], token: string | null = null): ConsulClient {
   const client = new ConsulClient({
@@ -62,7 +28,7 @@ async function rejection(call: Promise<unknown>): Promise<unknown> {
 describe('the HTTP client', () => {
   it('uses one connection again and again', async () => {
     let connections = 0
-    const { port, server } = await fake((socket) => void socket.write(http('[]')))
+    const { port, server } = await fakeServer((socket) => void socket.write(httpText('[]')))
     server.on('connection', () => void (connections += 1))
     const client = clientTo([port])
     for (let each = 0; each < 5; each += 1) expect((await client.ask(LOCK)).status).toBe(200)
@@ -70,7 +36,7 @@ describe('the HTTP client', () => {
   })
 
   it('sends the token in a header, and the datacenter in the query', async () => {
-    const { port, requests } = await fake((socket) => void socket.write(http('[]')))
+    const { port, requests } = await fakeServer((socket) => void socket.write(httpText('[]')))
     const client = new ConsulClient({
       hosts: [{ host: '127.0.0.1', port }],
       tls: null,
@@ -84,9 +50,9 @@ describe('the HTTP client', () => {
   })
 
   it('asks the next agent where one is not reached, and stays with it', async () => {
-    const gone = await fake(() => {})
+    const gone = await fakeServer(() => {})
     await new Promise((resolve) => gone.server.close(resolve))
-    const { port, requests } = await fake((socket) => void socket.write(http('[]')))
+    const { port, requests } = await fakeServer((socket) => void socket.write(httpText('[]')))
     const client = clientTo([gone.port, port])
     await client.ask(LOCK)
     await client.ask(LOCK)
@@ -94,21 +60,21 @@ describe('the HTTP client', () => {
   })
 
   it('says that nothing was done where no agent is reached', async () => {
-    const gone = await fake(() => {})
+    const gone = await fakeServer(() => {})
     await new Promise((resolve) => gone.server.close(resolve))
     expect(await rejection(clientTo([gone.port]).ask(LOCK))).toBeInstanceOf(BackendUnavailableError)
   })
 
   it('asks the next agent where one has no leader', async () => {
-    const cut = await fake((socket) => void socket.write(http('No cluster leader', '500 Error')))
-    const { port } = await fake((socket) => void socket.write(http('"there"')))
+    const cut = await fakeServer((socket) => void socket.write(httpText('No cluster leader', '500 Error')))
+    const { port } = await fakeServer((socket) => void socket.write(httpText('"there"')))
     expect((await clientTo([cut.port, port]).ask(LOCK)).text).toBe('"there"')
     expect(await rejection(clientTo([cut.port]).ask(LOCK))).toBeInstanceOf(BackendUnavailableError)
   })
 
   it('never sends a request twice that may have been carried out', async () => {
-    const first = await fake((socket) => void socket.destroy())
-    const second = await fake((socket) => void socket.write(http('[]')))
+    const first = await fakeServer((socket) => void socket.destroy())
+    const second = await fakeServer((socket) => void socket.write(httpText('[]')))
     const client = clientTo([first.port, second.port])
     expect(await rejection(client.ask(LOCK))).toBeInstanceOf(OutcomeUnknownError)
     expect(first.requests.length).toBe(1)
@@ -119,8 +85,8 @@ describe('the HTTP client', () => {
   })
 
   it('does not take a kept connection that is reset for an answer', async () => {
-    const { port, requests } = await fake((socket, _request, count) => {
-      if (count === 1) socket.write(http('[]'))
+    const { port, requests } = await fakeServer((socket, _request, count) => {
+      if (count === 1) socket.write(httpText('[]'))
       else socket.resetAndDestroy()
     })
     const client = clientTo([port])
@@ -137,7 +103,7 @@ describe('the HTTP client', () => {
       'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n[]]',
     ],
   ])('does not know what became of it after %s', async (_what, answer) => {
-    const { port } = await fake((socket) => void socket.end(answer))
+    const { port } = await fakeServer((socket) => void socket.end(answer))
     expect(await rejection(clientTo([port]).ask(LOCK))).toBeInstanceOf(OutcomeUnknownError)
   })
 
@@ -146,7 +112,7 @@ describe('the HTTP client', () => {
     ['something else than an object', '[1,2]'],
     ['results of another kind', '{"Results":[{"KV":{"Key":"a"}}],"Errors":null}'],
   ])('does not know what became of a transaction that is answered by %s', async (_what, body) => {
-    const { port } = await fake((socket) => void socket.write(http(body)))
+    const { port } = await fakeServer((socket) => void socket.write(httpText(body)))
     const store = new ConsulStore(clientTo([port]))
     const error = await rejection(store.transact([{ verb: 'get', key: 'a' }]))
     expect(error).toBeInstanceOf(Error)
@@ -155,7 +121,7 @@ describe('the HTTP client', () => {
   })
 
   it('stops reading an answer that never ends', async () => {
-    const { port } = await fake((socket) => {
+    const { port } = await fakeServer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
       const chunk = `100000\r\n${'x'.repeat(0x10_00_00)}\r\n`
       const pour = (): void => {
@@ -170,14 +136,14 @@ describe('the HTTP client', () => {
   })
 
   it('gives up on an answer that does not come, and lets go of its connection', async () => {
-    const { port, sockets } = await fake(() => {})
+    const { port, sockets } = await fakeServer(() => {})
     expect(await rejection(clientTo([port]).ask(LOCK))).toBeInstanceOf(OutcomeUnknownError)
     await new Promise((resolve) => setTimeout(resolve, 100))
     expect(sockets.size).toBe(0)
   })
 
   it('gives up on an answer of which only the beginning comes', async () => {
-    const { port } = await fake(
+    const { port } = await fakeServer(
       (socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n['),
     )
     expect(await rejection(clientTo([port]).ask(LOCK))).toBeInstanceOf(OutcomeUnknownError)
@@ -191,12 +157,14 @@ describe('the HTTP client', () => {
     [500, 'rpc error making call: EOF', OutcomeUnknownError],
     [500, "Invalid Session TTL '1000000000', must be between [10s=24h0m0s]", UnsupportedError],
   ])('knows what %i %s means', async (status, said, kind) => {
-    const { port } = await fake((socket) => void socket.write(http(said, `${status} Error`)))
+    const { port } = await fakeServer((socket) => void socket.write(httpText(said, `${status} Error`)))
     expect(await rejection(clientTo([port], 'a-secret').ask(LOCK))).toBeInstanceOf(kind)
   })
 
   it('gives what it does not understand to the caller, escaped and without the token', async () => {
-    const { port } = await fake((socket) => void socket.write(http('\u001b[31m odd \u202e', '500 Error')))
+    const { port } = await fakeServer(
+      (socket) => void socket.write(httpText('\u001b[31m odd \u202e', '500 Error')),
+    )
     const error = await rejection(clientTo([port], 'a-secret').ask(LOCK))
     expect(error).toBeInstanceOf(Error)
     expect(String(error)).toContain('\\u001b[31m odd \\u202e')
@@ -214,7 +182,9 @@ describe('numbers of 64 bits', () => {
   })
 
   it('go out as they are', async () => {
-    const { port, requests } = await fake((socket) => void socket.write(http('{"Results":[],"Errors":null}')))
+    const { port, requests } = await fakeServer(
+      (socket) => void socket.write(httpText('{"Results":[],"Errors":null}')),
+    )
     const store = new ConsulStore(clientTo([port]))
     await store.transact([
       { verb: 'cas', key: 'a"b', index: 18_446_744_073_709_551_615n, flags: 0xe0f69a2baa414de0n, value: 'ä' },

@@ -1,6 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConsulServer } from 'holdfast-servers'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { ConsulClient, type ConsulQuestion } from '../../src/backends/consul/client.js'
+import { answerError } from '../../src/backends/consul/errors.js'
 import { openConsulRecords } from '../../src/backends/consul/open-records.js'
+import { recordsOver } from '../../src/backends/consul/records.js'
 import {
   askOf,
   claimed,
@@ -15,6 +19,18 @@ import {
 import { connectTo, isMissing, keysOf, QUICK, server } from './support.js'
 
 const TIMEOUT_MS = 90_000
+
+/** A client whose agent turns renewals of sessions away while it is told to. */
+class Throttled extends ConsulClient {
+  refuses = false
+  refused = 0
+
+  override async ask(question: ConsulQuestion): ReturnType<ConsulClient['ask']> {
+    if (!this.refuses || !question.path.startsWith('/v1/session/renew/')) return await super.ask(question)
+    this.refused += 1
+    throw answerError(429, 'Your IP is issuing too many concurrent connections')
+  }
+}
 
 describe.skipIf(isMissing)('Consul', { timeout: TIMEOUT_MS }, () => {
   let consul: ConsulServer
@@ -82,6 +98,36 @@ describe.skipIf(isMissing)('Consul', { timeout: TIMEOUT_MS }, () => {
     expect((await entryOf(name))?.Session).not.toBe(before)
     expect(await store.finish(completed(own))).toBe('done')
     expect(await entryOf(name)).toBe(null)
+  })
+
+  test('a claim is made whether or not its session was renewed beside it, and ends with its lease', async () => {
+    const prefix = freshKey().slice(0, 8)
+    const hosts = [{ host: '127.0.0.1', port: consul.port }]
+    const client = new Throttled({ hosts, tls: null, token: null, datacenter: null })
+    const store = await opened(recordsOver(client, { prefix, ttlMinMs: 1_000 }))
+    const rival = await opened(await open(consul.port, prefix))
+    const [leaseMs, waitedMs] = [10_000, 3_500]
+    const first = await claimed(store, askOf({ leaseMs }))
+    const keep = { key: first.key, owner: first.owner, fence: first.fence, leaseMs, retentionMs: 3_600_000 }
+    // By then a third of the session is over, so that a claim has it renewed beside.
+    await sleep(waitedMs)
+    client.refuses = true
+    const [ended, left] = [askOf({ leaseMs }), askOf({ leaseMs })]
+    const answers = [await store.claim(ended), await store.claim(left)]
+    expect(client.refused).toBe(2)
+    for (const answer of answers) {
+      expect(answer).toMatchObject({ kind: 'claimed', attempt: 1 })
+      // No more is promised than was known before.
+      expect(Reflect.get(answer, 'leaseMs')).toBeLessThanOrEqual(leaseMs - waitedMs)
+    }
+    client.refuses = false
+    const fence = (await rival.read(ended.key))?.fence ?? 0n
+    expect(await store.finish(completed({ ...ended, fence }))).toBe('done')
+    // Nobody renews the other, and it is over with its lease, though the process and its session live.
+    await eventually('somebody else gets it', async () => {
+      expect(await store.renew([keep])).not.toContain('lost')
+      return (await rival.claim({ ...left, owner: 'rival' })).kind === 'claimed'
+    })
   })
 
   test('locks below the same prefix and records do not see each other', async () => {

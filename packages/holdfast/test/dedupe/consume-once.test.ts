@@ -76,4 +76,15 @@ describe('consumeOnceWith', () => {
     expect(await consumeOnceWith(idempotency, other, () => 1, { keep: 'none' })).toBe('done')
     expect(await consumeOnceWith(idempotency, other, () => 2, { keep: 'none' })).toBe('duplicate')
   })
+
+  it('knows errors by their code, since they may come from another copy of the library', async () => {
+    const foreign = (code: string): Error =>
+      Object.assign(new Error('of another copy'), { code, backend: 'x' })
+    const failing = (code: string) => ({ run: () => Promise.reject(foreign(code)) })
+    const message = { consumer: 'billing', messageId: 'm2' }
+    const run = (): never => expect.unreachable()
+    expect(await consumeOnceWith(failing('IN_PROGRESS'), message, run)).toBe('busy')
+    expect(await consumeOnceWith(failing('RESULT_NOT_KEPT'), message, run)).toBe('duplicate')
+    await expect(consumeOnceWith(failing('KEY_REUSED'), message, run)).rejects.toThrow('of another copy')
+  })
 })

@@ -108,13 +108,27 @@ describe.skipIf(missing.length > 0)('on servers', { timeout: TIMEOUT_MS }, () =>
     expect(await rejection(examine('etcd://127.0.0.1:1'))).toBeInstanceOf(BackendUnavailableError)
   })
 
+  /** Its file grows by doubling, so once it is beyond the quota there is room for nothing at all. */
+  async function startedFull(): Promise<EtcdServer> {
+    const server = await started(startEtcd({ args: ['--quota-backend-bytes', '100000'] }))
+    const value = Buffer.alloc(1_000, 'x').toString('base64')
+    const write = () => server.request('/v3/kv/put', { key: 'YQ==', value })
+    while ((await write().catch(() => null)) !== null);
+    const alarms = () => etcdctl(server, 'alarm', 'list')
+    await vi.waitFor(async () => expect(await alarms()).toContain('NOSPACE'), TIMEOUT_MS)
+    return server
+  }
+
+  test('a server without space that has not raised the alarm yet is told from one that is well', async () => {
+    const server = await startedFull()
+    await etcdctl(server, 'alarm', 'disarm')
+    const findings = await examine(server.url)
+    expect(findings.find(({ check }) => check === 'alarms')).toMatchObject({ level: 'danger' })
+    expect(findings.find(({ check }) => check === 'rights')).toBeUndefined()
+  })
+
   test('a server without space refuses locks in words, and the doctor says why', async () => {
-    const server = await started(startEtcd({ args: ['--quota-backend-bytes', '1000000'] }))
-    const value = Buffer.alloc(400_000, 'x').toString('base64')
-    for (let count = 0; count < 6; count += 1) {
-      const key = Buffer.from(`fill${count}`).toString('base64')
-      await server.request('/v3/kv/put', { key, value }).catch(() => {})
-    }
+    const server = await startedFull()
     const findings = await examine(server.url)
     expect(findings.find(({ check }) => check === 'alarms')).toMatchObject({ level: 'danger' })
     const locks = await locksAt(server.url, { outageMs: 0 })

@@ -1,7 +1,11 @@
 import { type EtcdServer, missingPrograms, requiredStores, startEtcd, stores } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { LEASE_REVOKE, LEASE_TIME_TO_LIVE, PUT, RANGE } from '../../src/backends/etcd/messages.js'
+import { EtcdLink } from '../../src/backends/etcd/link.js'
+import { LEASE_REVOKE, LEASE_TIME_TO_LIVE, PUT, RANGE, TXN } from '../../src/backends/etcd/messages.js'
 import { openEtcdRecords } from '../../src/backends/etcd/open-records.js'
+import { recordsOver } from '../../src/backends/etcd/records.js'
+import { BackendUnavailableError, OutcomeUnknownError } from '../../src/core/errors.js'
+import { createIdempotency } from '../../src/idempotency.js'
 import {
   askOf,
   claimed,
@@ -13,11 +17,32 @@ import {
   recordName,
   type SessionServer,
 } from '../records/session-cases.js'
-import { linkTo, locksAt, TIMEOUT_MS, urlOf } from './support.js'
+import { linkTo, locksAt, realGrpc, rejection, TIMEOUT_MS, urlOf } from './support.js'
 
 const [missing] = missingPrograms(['etcd', 'etcdctl'])
 const required = requiredStores(process.env['HOLDFAST_REQUIRE_STORES'], [...stores.keys()])
 if (missing !== undefined && required.has('etcd')) throw new Error(`${missing} is required and not there.`)
+
+/** After each claim that is counted here the leader seems to be another one, which does not answer. */
+class Unsettled extends EtcdLink {
+  elections = 0
+  #isSilent = false
+
+  override call: EtcdLink['call'] = async (method, request, ms) => {
+    if (Object.is(method, RANGE) && this.#isSilent) {
+      this.#isSilent = false
+      throw new BackendUnavailableError('etcd has no leader at the moment.', { backend: 'etcd' })
+    }
+    const answer = await super.call(method, request, ms)
+    const header: unknown = Reflect.get(answer, 'header')
+    const term: unknown =
+      typeof header === 'object' && header !== null ? Reflect.get(header, 'raftTerm') : null
+    if (!Object.is(method, TXN) || this.elections === 0 || typeof term !== 'bigint') return answer
+    this.elections -= 1
+    this.#isSilent = true
+    return { ...answer, header: { ...(header as object), raftTerm: term + 1n } }
+  }
+}
 
 describe.skipIf(missing !== undefined)('etcd', { timeout: TIMEOUT_MS }, () => {
   let server: EtcdServer
@@ -108,6 +133,34 @@ describe.skipIf(missing !== undefined)('etcd', { timeout: TIMEOUT_MS }, () => {
     const next = await claimed(store, askOf())
     expect(next.fence).toBeGreaterThan(own.fence)
     expect(await store.finish(completed(next))).toBe('done')
+  })
+
+  test('a claim that was made before etcd could not say how long it lasts is found again by its owner', async () => {
+    const prefix = freshKey().slice(0, 8)
+    const access = {
+      endpoints: [`127.0.0.1:${server.port}`],
+      tls: null,
+      username: undefined,
+      password: undefined,
+    }
+    const link = new Unsettled(realGrpc, access)
+    const store = await opened(recordsOver(link, { prefix: `${prefix}/`, versionWarning: false }))
+    const ask = askOf({ leaseMs: 60_000 })
+    link.elections = 2
+    for (let tries = 1; tries <= 2; tries += 1) {
+      const error = await rejection(store.claim(ask))
+      expect(error).toBeInstanceOf(OutcomeUnknownError)
+      expect(error).toHaveProperty('cause.code', 'BACKEND_UNAVAILABLE')
+    }
+    const { fence } = (await store.read(ask.key)) ?? { fence: 0n }
+    expect(await store.claim(ask)).toMatchObject({ kind: 'claimed', attempt: 1, tookOver: false, fence })
+    expect(await store.finish(completed({ ...ask, fence }))).toBe('done')
+    // So a run goes on, instead of telling that nothing was done.
+    const idempotency = await createIdempotency(store)
+    link.elections = 1
+    const target = { scope: { tenant: 'acme', operation: 'order.create' }, key: freshKey() }
+    expect(await idempotency.run(target, ({ attempt }) => attempt)).toMatchObject({ value: 1 })
+    expect(link.elections).toBe(0)
   })
 
   test('locks below the same prefix and records do not see each other', async () => {

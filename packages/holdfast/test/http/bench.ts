@@ -10,7 +10,7 @@ import {
   type Idempotency,
   type IdempotencyOptions,
 } from '../../src/idempotency.js'
-import { within } from '../../src/testing/conformance/waiting.js'
+import { until, within } from '../../src/testing/conformance/waiting.js'
 import { type Around, RelayRecords } from '../idempotency/contract/relay-records.js'
 import { type Ask, newKey, type Reply, send } from './client.js'
 import { type Adapter, type App, type Overrides, portOf, SECRET, World } from './world.js'
@@ -27,6 +27,7 @@ export class HttpBench {
   readonly #problems: Reply[] = []
   readonly #shared: Promise<Idempotency>[] = []
   #served = 0
+  #closed = 0
 
   constructor(adapter: Adapter, connect: () => Promise<RecordStore>) {
     this.#adapter = adapter
@@ -52,6 +53,8 @@ export class HttpBench {
   async server(overrides: Overrides = {}, runner?: Runner): Promise<Sender> {
     const app = await this.#adapter.listen(runner ?? (await this.#eitherClient()), this.world, overrides)
     this.#apps.push(app)
+    // The response has closed by then: the server itself heard of it before.
+    app.server.on('connection', (socket) => socket.once('close', () => void (this.#closed += 1)))
     const port = portOf(app)
     return async (ask, onBegin, onChunk) => {
       const reply = await within(send(port, ask, onBegin, onChunk), `${ask.path} is answered`, 30_000)
@@ -62,6 +65,19 @@ export class HttpBench {
 
   async pair(overrides: Overrides = {}): Promise<readonly [Sender, Sender]> {
     return [await this.server(overrides), await this.server(overrides)]
+  }
+
+  /** Sends a request whose client leaves as soon as `hasCome` resolves. Resolves when the server knows that it is gone. */
+  async leave(send: Sender, ask: Ask, hasCome: () => Promise<void>): Promise<void> {
+    let end: () => void = () => undefined
+    const gone = send(ask, (request) => {
+      end = () => request.destroy()
+    }).catch((error: unknown) => error)
+    await hasCome()
+    const before = this.#closed
+    end()
+    expect(await gone).toBeInstanceOf(Error)
+    await until(() => this.#closed > before, 'the server has noticed that the client is gone')
   }
 
   /** A path that no other test has. */

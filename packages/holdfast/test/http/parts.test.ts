@@ -95,6 +95,35 @@ describe('digests of requests', () => {
     expect(digest(bytes(`${'['.repeat(100_000)}${']'.repeat(100_000)}`))).not.toBeNull()
   })
 
+  it('what a parser has made that JSON cannot say is not compared, since all of it would look the same', () => {
+    const opaque = [
+      () => new Map([['amount', 1]]),
+      () => new Set([1]),
+      () => new URLSearchParams('amount=1'),
+      () => new FormData(),
+      () => new Blob(['amount']),
+      () => new ReadableStream(),
+      () => new ArrayBuffer(4),
+      () => Number.POSITIVE_INFINITY,
+    ]
+    for (const make of opaque) {
+      for (const parsed of [make(), [make()], { field: make() }, { field: make(), text: '\ud800' }]) {
+        expect(digest(bodyOfParsed(parsed, 'application/json', true))).toBeNull()
+      }
+    }
+  })
+
+  it('half a character is compared as it was written, by a parser or not', () => {
+    const parsed = (text: string): string | null =>
+      digest(bodyOfParsed(JSON.parse(text), 'application/json', true))
+    const texts = ['["\\ud800"]', '["\\ud801"]', '{"\\ud800":1}', '{"\\ud801":1}', '["\\\\ud800"]']
+    expect(new Set(texts.map(parsed)).size).toBe(texts.length)
+    for (const text of texts) {
+      expect(parsed(text)).not.toBeNull()
+      expect(parsed(text)).toBe(digest(bytes(text)))
+    }
+  })
+
   it('a media type is compared without its parameters', () => {
     expect(mediaTypeOf('Application/JSON; charset=UTF-8')).toBe('application/json')
     expect(mediaTypeOf(undefined)).toBe('')
@@ -135,6 +164,7 @@ describe('redirectAfterPost', () => {
     ['/orders/7?a=b#c', '/orders/7?a=b#c'],
     ['/grün', '/gr%C3%BCn'],
     ['/a/../b', '/b'],
+    ['/a//b', '/a//b'],
   ])('%s leads to %s', (url, location) => {
     const response = redirectAfterPost(url)
     expect(response.status).toBe(303)
@@ -148,6 +178,12 @@ describe('redirectAfterPost', () => {
     '//evil.example',
     '/\\evil.example',
     '\\\\evil.example',
+    '/.//evil.example',
+    '/..//evil.example',
+    '/a/..//evil.example',
+    '/%2e//evil.example',
+    '/./\\evil.example',
+    '/a/%2E%2e/\\evil.example',
     'https://evil.example/',
     'javascript:alert(1)',
     'data:text/html,x',

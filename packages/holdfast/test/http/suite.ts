@@ -3,6 +3,7 @@
 import type { HttpBench } from './bench.js'
 import { answering } from './cases/answering.js'
 import { guarding } from './cases/guarding.js'
+import { leaving } from './cases/leaving.js'
 import { streaming } from './cases/streaming.js'
 
 export interface HttpCase {
@@ -13,4 +14,4 @@ export interface HttpCase {
   run(bench: HttpBench): Promise<void>
 }
 
-export const httpCases: readonly HttpCase[] = [...answering, ...streaming, ...guarding]
+export const httpCases: readonly HttpCase[] = [...answering, ...streaming, ...leaving, ...guarding]

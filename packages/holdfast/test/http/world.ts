@@ -172,12 +172,30 @@ function statusOf(body: unknown): number {
   return typeof status === 'number' ? status : 200
 }
 
+/** As many bytes as `drops` gives. */
+export const DROPS_LENGTH = String('first drop\nlast drop\n'.length)
+
 /** Text that comes drop by drop. Whoever pipes it to a client that is gone may never see its end. */
 export async function* drops(world: World): AsyncGenerator<string> {
   yield 'first drop\n'
   await world.pass('drip')
   yield 'last drop\n'
 }
+
+/** Ways to answer after the effect, most of them with a stream, for a client that may be gone by then. */
+export const LATE_WAYS = ['pipe', 'pipeline', 'generator', 'file', 'drain', 'nothing'] as const
+export type LateWay = (typeof LATE_WAYS)[number]
+
+/** `/late-pipe/…` begins to answer when its gate is open; `/begun-pipe/…` at once, and waits with the first byte. */
+export function latePlanOf(path: string): { readonly way: LateWay; readonly isBegun: boolean } {
+  const [, when, name] = /^\/(late|begun)-([a-z]+)\//.exec(path) ?? []
+  const way = LATE_WAYS.find((one) => one === name)
+  if (way === undefined) throw new Error(`There is no way to answer at ${path}.`)
+  return { way, isBegun: when === 'begun' }
+}
+
+/** Larger than what a response takes before it asks to wait. */
+export const LATE_PARTS: readonly string[] = Array.from({ length: 8 }, (_, n) => `${n}`.repeat(16_384))
 
 /** What an authenticated request carries in the tests. Whoever has none is turned away before idempotency. */
 export function userOf(authorization: string | undefined): string | null {

@@ -121,6 +121,7 @@ describe('fingerprints', () => {
   it('compares nothing where nothing is given or asked for', () => {
     expect(fingerprintOf(undefined, 'json')).toBeNull()
     expect(fingerprintOf({ a: 1 }, false)).toBeNull()
+    expect(fingerprintOf(undefined, () => 'never asked')).toBeNull()
     expect(fingerprintOf(null, 'json')).not.toBeNull()
   })
 

@@ -56,7 +56,7 @@ await describeSql('an update by timestamp', (store) => {
     updateByTimestamp(db, { table, key, token, set: { text } })
   const text = (): Promise<string | null> => store.value(`SELECT text FROM ${table}`)
 
-  it.each(FINE[store.dialect])('%s: one of two writers in the same microsecond wins', async (type) => {
+  it.each(FINE[store.dialect])('45. %s: one of two writers in the same microsecond wins', async (type) => {
     table = await makeNotes(store, type)
     const token = await readTimestamp(store.db, { table, key })
     expect(token.slice(-7)).toBe('.345001')
@@ -87,7 +87,7 @@ await describeSql('an update by timestamp', (store) => {
     },
   )
 
-  it('carries over into the next second', async () => {
+  it('45. carries over into the next second', async () => {
     table = await makeNotes(store, fine, '2037-12-31 23:59:59.999999')
     expect(await write('2037-12-31 23:59:59.999999')).toBe('2038-01-01 00:00:00.000000')
   })
@@ -101,7 +101,7 @@ await describeSql('an update by timestamp', (store) => {
     expect(await errorOf(readTimestamp(store.db, { table, key }))).toBeInstanceOf(UnsupportedError)
   })
 
-  it('refuses a Date and everything else that has lost its microseconds', async () => {
+  it('45. refuses a Date and everything else that has lost its microseconds', async () => {
     table = await makeNotes(store, fine)
     const date = new Date(0)
     for (const token of [
@@ -118,7 +118,7 @@ await describeSql('an update by timestamp', (store) => {
     expect(await text()).toBe('first')
   })
 
-  it.skipIf(store.dialect === 'sqlite').each(COARSE[store.dialect])('%s is refused', async (type) => {
+  it.skipIf(store.dialect === 'sqlite').each(COARSE[store.dialect])('45. %s is refused', async (type) => {
     table = await makeNotes(store, type, SECONDS)
     expect(await errorOf(write(`${SECONDS}.000000`))).toBeInstanceOf(UnsupportedError)
     expect(await errorOf(readTimestamp(store.db, { table, key }))).toBeInstanceOf(UnsupportedError)

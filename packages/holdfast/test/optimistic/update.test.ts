@@ -7,7 +7,7 @@ import {
   StaleVersionError,
   UnsupportedError,
 } from '../../src/core/errors.js'
-import { updateVersioned, updateWhere } from '../../src/optimistic.js'
+import { retryOptimistic, updateVersioned, updateWhere } from '../../src/optimistic.js'
 import { describeSql, errorOf, PLANTED, type SqlStore } from '../support/sql-stores.js'
 
 async function makeItems(store: SqlStore): Promise<void> {
@@ -20,6 +20,7 @@ async function makeItems(store: SqlStore): Promise<void> {
   await store.run("INSERT INTO items VALUES ('ink', 7, 1, 1, 'of the other row', 1)")
 }
 
+const WRITERS = 50
 const table = 'items'
 const pen = { name: 'pen' }
 
@@ -37,6 +38,32 @@ await describeSql('an update by version', (store) => {
     expect(await stored('version')).toBe('2')
     expect(await stored('note', 'ink')).toBe('of the other row')
     expect(await stored('version', 'ink')).toBe('1')
+  })
+
+  it(`44. adds up for ${WRITERS} writers at once, each within as many attempts, and tells those who have only one`, async () => {
+    await makeItems(store)
+    const add = async (): Promise<void> => {
+      const version = BigInt((await stored('version')) ?? '')
+      const stock = Number(await stored('stock'))
+      await updateVersioned(store.db, { table, key: pen, version, set: { stock: stock + 1 } })
+    }
+    // Whoever is refused was refused because somebody else was not, so nobody needs more attempts than there are writers.
+    const retry = { attempts: WRITERS, baseMs: 1, maxMs: 50 }
+    let attempts = 0
+    const writing = Array.from({ length: WRITERS }, () =>
+      retryOptimistic(() => {
+        attempts += 1
+        return add()
+      }, retry),
+    )
+    await Promise.all(writing)
+    expect([await stored('stock'), await stored('version')]).toEqual([`${5 + WRITERS}`, `${1 + WRITERS}`])
+    expect(attempts).toBeGreaterThan(WRITERS)
+    const outcomes = await Promise.allSettled(Array.from({ length: WRITERS }, add))
+    const lost = outcomes.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
+    expect(lost.length).toBeGreaterThan(0)
+    expect(lost.filter((error) => !(error instanceof StaleVersionError))).toEqual([])
+    expect(await stored('stock')).toBe(String(5 + 2 * WRITERS - lost.length))
   })
 
   it('tells a row that is missing from one that has changed', async () => {

@@ -3,28 +3,15 @@ import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
 import { backendOver } from '../../src/backends/postgres/backend.js'
 import { pgLink } from '../../src/backends/postgres/link.js'
-import type { SqlLink } from '../../src/backends/sql/link.js'
 import type { Backend } from '../../src/core/backend.js'
 import { NO_SINK } from '../support/claims.js'
 import { compareHistories, type PlantedFault, planting, type TimedClients } from '../support/line-history.js'
+import { SET_TIME, timed } from './timed.js'
 
 const outcome = await storeFor('postgres')
 const START_MS = Date.UTC(2030, 0, 1)
 const AT_ONCE = 3
 const HISTORIES = 240
-
-/** The server's clock, for tests: a setting of the session. */
-const TIMED = "to_timestamp(current_setting('test.now')::numeric)"
-
-function timed<Client>(inner: SqlLink<Client>, change: (text: string) => string): SqlLink<Client> {
-  const altered = (text: string): string => change(text).replaceAll('clock_timestamp()', TIMED)
-  return {
-    run: (statement, values) => inner.run({ ...statement, text: altered(statement.text) }, values),
-    script: (text) => inner.script(altered(text)),
-    session: () => inner.session(),
-    close: () => inner.close(),
-  }
-}
 
 class Clients implements TimedClients {
   readonly backends: Backend[] = []
@@ -50,8 +37,7 @@ class Clients implements TimedClients {
 
   async goTo(now: number): Promise<void> {
     this.now = now
-    for (const pool of this.#pools)
-      await pool.query("SELECT set_config('test.now', $1, false)", [now / 1_000])
+    for (const pool of this.#pools) await pool.query(SET_TIME, [now / 1_000])
   }
 
   async close(): Promise<void> {

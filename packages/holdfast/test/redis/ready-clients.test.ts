@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createLocks, type Locks } from '../../src/client/client.js'
 import { connect } from '../../src/connect/connect.js'
 import { InvalidInputError } from '../../src/core/errors.js'
-import { type RedisClient, redisBackend } from '../../src/redis.js'
+import { type RedisClient, redisBackend, redisRecords } from '../../src/redis.js'
 import { watchForStrays } from '../support/strays.js'
 import { runToItsEnd } from './exiting-child.js'
 import { counts, DRIVERS, freshName, HELD_ALONE, partyAt, partyOver, until, urlOf } from './line-support.js'
@@ -63,6 +63,19 @@ describe('a client that is given', { timeout: TIMEOUT_MS }, () => {
     expect(other.notes.grants).toHaveLength(1)
     expect(await one.locks.evict(name, { reason: 'test' })).toHaveLength(1)
     await next.release()
+  })
+
+  test('sends what is asked for at once in one piece', async () => {
+    const client = ioredisClient()
+    const records = redisRecords({ client })
+    await records.open()
+    const keys = Array.from({ length: 20 }, (_, index) => String(index).padStart(64, '0'))
+    const answers = keys.map((key) => records.read(key))
+    // Nothing has left yet: it goes when all of this turn have asked.
+    expect(client.stream.writableCorked).toBe(1)
+    expect(client.stream.writableLength).toBeGreaterThan(0)
+    expect(await Promise.all(answers)).toEqual(keys.map(() => null))
+    expect(client.stream.writableCorked).toBe(0)
   })
 
   test('stays open when the locks are closed, and only its listening connection goes', async () => {

@@ -1,6 +1,7 @@
 /** What the tests of records in Redis share. */
 
 import { randomBytes } from 'node:crypto'
+import type { RedisLink } from '../../src/backends/redis/link.js'
 import { openRedisRecords } from '../../src/backends/redis/open-records.js'
 import type { ClaimAnswer, ClaimAsk, ClaimRef, RecordStore } from '../../src/core/records.js'
 import { afterwards } from './nx-support.js'
@@ -39,4 +40,17 @@ export async function claimIn(store: RecordStore, ask: ClaimAsk): Promise<ClaimR
   const answer = await store.claim(ask)
   if (answer.kind !== 'claimed') throw new Error(`It was not claimed but ${answer.kind}.`)
   return { key: ask.key, owner: ask.owner, fence: answer.fence, answer }
+}
+
+/** A link has its methods on its class, where a copy would not find them. */
+export function linkParts(link: RedisLink): RedisLink {
+  return {
+    isCluster: link.isCluster,
+    keyPrefix: link.keyPrefix,
+    send: (key, args) => link.send(key, args),
+    sendTogether: (key, commands) => link.sendTogether(key, commands),
+    masters: () => link.masters(),
+    subscribe: (channel, events) => link.subscribe(channel, events),
+    close: () => link.close(),
+  }
 }

@@ -3,17 +3,17 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startProxy, startZookeeper, type ZookeeperServer } from 'holdfast-servers'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { CellRecords } from '../../src/backends/shared/cell-records.js'
 import { openZookeeperRecords } from '../../src/backends/zookeeper/open-records.js'
 import { RecordPaths } from '../../src/backends/zookeeper/record-node.js'
 import { RecordSessions } from '../../src/backends/zookeeper/record-sessions.js'
 import { ZookeeperRecords } from '../../src/backends/zookeeper/records.js'
 import { ZookeeperSession } from '../../src/backends/zookeeper/session.js'
-import { OPEN_ACL, ZooKeeper } from '../../src/backends/zookeeper/wire/zookeeper.js'
+import { OPEN_ACL, ZooKeeper, ZooKeeperError } from '../../src/backends/zookeeper/wire/zookeeper.js'
 import { OutcomeUnknownError } from '../../src/core/errors.js'
 import type { ClaimAnswer, ClaimAsk, RecordStore } from '../../src/core/records.js'
-import { clientOf, freshBase, isMissing, TIMEOUT_MS } from './support.js'
+import { clientOf, endAtServers, freshBase, isMissing, TIMEOUT_MS } from './support.js'
 
 /** So long that nothing ends by itself while a test looks. */
 const LONG_MS = 25_000
@@ -63,17 +63,6 @@ async function mortal(): Promise<{ readonly store: RecordStore; readonly session
   return { store, sessions }
 }
 
-/** Ends a session at the servers: whoever has its key can go on with it, and so can end it. */
-async function endAtServer({ client }: ZookeeperSession): Promise<void> {
-  const { hosts, sessionMs } = { hosts: [{ host: '127.0.0.1', port: server.port }], sessionMs: 45_000 }
-  try {
-    const thief = await ZooKeeper.connect({ hosts, sessionMs, session: client.sessionKey })
-    await thief.close()
-  } catch {
-    // It is over already.
-  }
-}
-
 function askFor(changes: Partial<ClaimAsk> = {}): ClaimAsk {
   return {
     key: randomBytes(32).toString('hex'),
@@ -120,7 +109,7 @@ describe.skipIf(isMissing)('a record whose session ends', () => {
       const [late, taken] = [askFor(), askFor()]
       const [first, second] = [claimedOf(await store.claim(late)), claimedOf(await store.claim(taken))]
       expect((await rival.claim(askFor({ key: late.key }))).kind).toBe('in-progress')
-      for (const session of sessions.slice()) await endAtServer(session)
+      for (const session of sessions.slice()) await endAtServers(server.port, session.client)
       const abandoned = { kind: 'abandoned', fence: first.fence, attempt: 1 }
       expect(await rival.claim(askFor({ key: late.key, takeOver: false }))).toEqual(abandoned)
       const next = claimedOf(await rival.claim(askFor({ key: taken.key })))
@@ -167,7 +156,7 @@ describe.skipIf(isMissing)('a record whose session ends', () => {
       expect([again.attempt, again.tookOver, again.fence > before.fence]).toEqual([2, true, true])
       const fresh = await direct.exists(ownerNode(ask.key))
       expect(fresh?.ephemeralOwner).not.toBe(old?.ephemeralOwner)
-      for (const session of gone) await endAtServer(session)
+      for (const session of gone) await endAtServers(server.port, session.client)
       expect(await store.renew([{ ...refOf(ask, again), leaseMs: LONG_MS, retentionMs: null }])).toEqual([
         'held',
       ])
@@ -220,6 +209,46 @@ describe.skipIf(isMissing)('a claim without an answer', () => {
       )
       const end = { state: 'completed', result: 'x', retentionMs: null } as const
       expect(await store.finish({ ...refOf(asked, { fence }), ...end })).toBe('done')
+    },
+    TIMEOUT_MS,
+  )
+})
+
+describe.skipIf(isMissing)('a claim that was made while the look at it was turned away', () => {
+  it(
+    'is found again by its owner, and if nobody asks for it again it is abandoned',
+    async () => {
+      const { store, sessions } = await mortal()
+      const rival = await connected()
+      // All in one folder, which is there already, so that the first thing to be made is the record.
+      const keys = Array.from({ length: 3 }, () => `00${randomBytes(31).toString('hex')}`)
+      const [first, asked, forgotten] = keys.map((key) => askFor({ key, leaseMs: LOST_MS })) as [
+        ClaimAsk,
+        ClaimAsk,
+        ClaimAsk,
+      ]
+      const alive = claimedOf(await store.claim(first))
+      const turned = sessions.map(({ client }) =>
+        vi.spyOn(client, 'getData').mockImplementation(async (path) => {
+          throw new ZooKeeperError('THROTTLED', 'The server has too much to do.', { path, wasSent: true })
+        }),
+      )
+      // At the same time, because a session that has such a claim gets no more of them.
+      const claiming = [asked, forgotten].map((ask) => store.claim(ask).catch((error: unknown) => error))
+      for (const outcome of await Promise.all(claiming)) expect(outcome).toBeInstanceOf(OutcomeUnknownError)
+      for (const spy of turned) spy.mockRestore()
+      const { attempt, fence } = claimedOf(await store.claim(asked))
+      expect([attempt, fence]).toEqual([1, (await rival.read(asked.key))?.fence])
+      const end = { state: 'completed', result: 'x', retentionMs: null } as const
+      expect(await store.finish({ ...refOf(asked, { fence }), ...end })).toBe('done')
+      await until('the other is abandoned', async () => {
+        // Its session lives on with this one.
+        expect(
+          await store.renew([{ ...refOf(first, alive), leaseMs: LOST_MS, retentionMs: null }]),
+        ).not.toContain('lost')
+        const { kind } = await rival.claim(askFor({ key: forgotten.key, takeOver: false }))
+        return kind === 'abandoned' ? true : null
+      })
     },
     TIMEOUT_MS,
   )

@@ -8,7 +8,7 @@ import { openZookeeper } from '../../src/backends/zookeeper/open.js'
 import { ZooKeeper } from '../../src/backends/zookeeper/wire/zookeeper.js'
 import type { Claim } from '../../src/core/backend.js'
 import { BackendUnavailableError, OutcomeUnknownError } from '../../src/core/errors.js'
-import { clientOf, freshBase, isMissing, TIMEOUT_MS } from './support.js'
+import { clientOf, endSession, freshBase, isMissing, TIMEOUT_MS } from './support.js'
 
 const PATIENCE = { waitMs: TIMEOUT_MS, leaseMs: 10_000 }
 /** More often than this, nobody has to look at one claim. */
@@ -106,13 +106,13 @@ describe.skipIf(isMissing)('a session that was begun to look', () => {
       onTestFinished(() => connections.close())
       const ended: string[] = []
       await connections.open()
-      await endSession((await connections.start(() => ended.push('first'))).client)
+      await endSession(server.port, (await connections.start(() => ended.push('first'))).client)
       expect(ended).toEqual(['first'])
 
       const looking = await connections.looking()
       const { client } = await connections.start(() => ended.push('second'))
       expect(client).toBe(looking)
-      await endSession(client)
+      await endSession(server.port, client)
       expect(ended).toEqual(['first', 'second'])
     },
     TIMEOUT_MS,
@@ -132,18 +132,4 @@ describe.skipIf(isMissing)('a session that was begun to look', () => {
     },
     TIMEOUT_MS,
   )
-
-  /** Whoever has the key of a session can go on with it, and so can end it, unless its owner takes it back first. */
-  async function endSession(client: ZooKeeper): Promise<void> {
-    const hosts = [{ host: '127.0.0.1', port: server.port }]
-    while (client.state !== 'expired') {
-      try {
-        const thief = await ZooKeeper.connect({ hosts, sessionMs: 4_000, session: client.sessionKey })
-        await thief.close()
-      } catch {
-        // It is over already.
-      }
-      await sleep(2)
-    }
-  }
 })

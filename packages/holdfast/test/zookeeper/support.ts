@@ -6,7 +6,7 @@ import { partsBelow } from '../../src/backends/zookeeper/layout.js'
 import { openZookeeper } from '../../src/backends/zookeeper/open.js'
 import { SequentialNodes } from '../../src/backends/zookeeper/sequential.js'
 import { ZookeeperSession } from '../../src/backends/zookeeper/session.js'
-import { OPEN_ACL, ZooKeeper } from '../../src/backends/zookeeper/wire/zookeeper.js'
+import { OPEN_ACL, ZooKeeper, ZooKeeperError } from '../../src/backends/zookeeper/wire/zookeeper.js'
 import { createLocks, type Locks } from '../../src/client/client.js'
 import type { ClientOptions } from '../../src/core/options.js'
 
@@ -25,6 +25,29 @@ export async function locksAt(url: string, options?: ClientOptions): Promise<Loc
 
 export async function clientOf(port: number, sessionMs = 10_000): Promise<ZooKeeper> {
   return await ZooKeeper.connect({ hosts: [{ host: '127.0.0.1', port }], sessionMs })
+}
+
+/**
+ * Ends a session at the servers: whoever has its key can go on with it, and so can end it. Its own client goes on with it,
+ * too, and can take it back before the thief has closed it; so it is stolen until the servers do not know it any more.
+ */
+export async function endAtServers(port: number, { sessionKey }: ZooKeeper): Promise<void> {
+  const connection = { hosts: [{ host: '127.0.0.1', port }], sessionMs: 30_000 }
+  for (;;) {
+    try {
+      const thief = await ZooKeeper.connect({ ...connection, session: sessionKey })
+      await thief.close()
+    } catch (error) {
+      if (error instanceof ZooKeeperError && error.code === 'SESSION_EXPIRED') return
+    }
+    await sleep(2)
+  }
+}
+
+/** The same, until its own client knows of it. */
+export async function endSession(port: number, client: ZooKeeper): Promise<void> {
+  await endAtServers(port, client)
+  while (client.state !== 'expired') await sleep(2)
 }
 
 /** Locks whose sessions a test can end behind their back. */
@@ -47,19 +70,7 @@ export async function mortalLocks(port: number, base: string, sessionMs = 4_000)
   return {
     locks: await createLocks(new LineBackend(nodes)),
     sessions,
-    /** Whoever has the key of a session can go on with it, and so can end it, unless its owner takes it back first. */
-    async endSession() {
-      const { client } = sessions.at(-1) as ZookeeperSession
-      while (client.state !== 'expired') {
-        try {
-          const thief = await ZooKeeper.connect({ hosts, sessionMs, session: client.sessionKey })
-          await thief.close()
-        } catch {
-          // It is over already.
-        }
-        await sleep(2)
-      }
-    },
+    endSession: () => endSession(port, (sessions.at(-1) as ZookeeperSession).client),
   }
 }
 

@@ -16,19 +16,23 @@ export function nowMicros(): Micros {
 
 /**
  * What to add to a moment of `performance.now()`, in microseconds. Both clocks tick alike and differ by when they began.
- * The smallest of several differences is taken, so that a moment comes out too early rather than too late: a hold that
- * seems to end early can only hide an overlap, and never make one up.
+ * The shared one is read first, so whatever passes between the two readings makes the difference smaller than it is, and a
+ * moment come out too early rather than too late: a hold that seems to end early can only hide an overlap, and never make
+ * one up. The largest of several differences is the one that hides least.
  */
-function measureOffset(): number {
-  let offset = Number.POSITIVE_INFINITY
+export function measureOffset(sharedMicros: () => number, ownMs: () => number): number {
+  let offset = Number.NEGATIVE_INFINITY
   for (let round = 0; round < 20; round += 1) {
-    const shared = Number(process.hrtime.bigint()) / 1_000
-    offset = Math.min(offset, shared - performance.now() * 1_000)
+    const shared = sharedMicros()
+    offset = Math.max(offset, shared - ownMs() * 1_000)
   }
   return offset
 }
 
-const offset = measureOffset()
+const offset = measureOffset(
+  () => Number(process.hrtime.bigint()) / 1_000,
+  () => performance.now(),
+)
 
 /** A moment of `performance.now()`, such as the deadline of a hold, on the clock of histories. */
 export function microsAt(performanceMs: number): Micros {

@@ -34,13 +34,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'lost reply read as a refusal',
     file: `${CORE}/acquire.ts`,
-    find: '    } catch (error) {\n      this.cancel()\n      throw error\n    }',
+    find: '    } catch (error) {\n      if (!this.mayReturn) this.cancel()\n      throw error\n    }',
     replace: "    } catch {\n      return { kind: 'refused' }\n    }",
   },
   {
     name: 'claim given up without a release',
     file: `${CORE}/acquire.ts`,
-    find: 'void this.#machinery.releaser.release(this.standing)',
+    find: 'this.givenBack = this.#machinery.releaser.release(this.standing)',
     replace: 'void this.#machinery.keeper.drop(this.standing)',
   },
   {

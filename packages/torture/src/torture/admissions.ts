@@ -1,6 +1,7 @@
 /** Which violations the recipe's declared guarantees admit, because of what was done at that time. */
 
-import type { Violation } from '../check/verdict.js'
+import { FENCE_STEP } from 'holdfast/service'
+import type { Violation, ViolationKind } from '../check/verdict.js'
 import { type HistoryEvent, type Micros, processOf } from '../history/format.js'
 import { admits } from '../stage/admitted.js'
 import { FAULTS, type FaultName, type Stage } from '../stage/stage.js'
@@ -51,9 +52,27 @@ export function admissionsOf(
     ]
     const names = about.map(({ name }) => name)
     if (stage.guarantees.keptBy === 'connection' && lengthOf(violation) <= MOMENT_MICROS) names.push('stall')
-    const why = admits(stage.guarantees, stage, names, violation.kind)
+    const whyOf = (kind: ViolationKind): string | null => admits(stage.guarantees, stage, names, kind)
+    // A claim that is passed on keeps its fence: where two may have it at once, the other may have been given a higher one.
+    const why = whyOf(violation.kind) ?? (isPassedOn(violation, events) ? whyOf('overlap') : null)
     return why === null ? violation : { ...violation, admitted: why }
   }
+}
+
+/**
+ * Whether the later of two holds was passed on by another caller of the same process, which had it before the earlier one
+ * began: callers of one process pass a claim on without asking the store, which therefore drew no new fence for it.
+ */
+function isPassedOn({ kind, resource, at, involved }: Violation, events: readonly HistoryEvent[]): boolean {
+  const [earlier, later] = involved ?? []
+  if (kind !== 'fence-order' || earlier === undefined || later === undefined) return false
+  const given = events.filter(({ k, f, type }) => k === resource && f === 'acquire' && type === 'ok')
+  const fence = given.find(({ p, t }) => p === later.p && t === at)?.v?.fence
+  if (fence === undefined) return false
+  return given.some(({ p, t, v }) => {
+    if (v?.fence === undefined || t > earlier.from || processOf(p) !== processOf(later.p)) return false
+    return BigInt(v.fence) < BigInt(fence) && BigInt(v.fence) / FENCE_STEP === BigInt(fence) / FENCE_STEP
+  })
 }
 
 /** For how long all who are involved were so at the same time. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkFiles } from '../../src/check/check.js'
 import { readHistory } from '../../src/history/reader.js'
-import { MemoryHistory, microsAt, nowMicros, Recorder } from '../../src/history/recorder.js'
+import { MemoryHistory, measureOffset, microsAt, nowMicros, Recorder } from '../../src/history/recorder.js'
 
 let folder: string
 beforeAll(() => {
@@ -67,6 +67,19 @@ describe('what is written can be read', () => {
     const after = nowMicros()
     expect(at).toBeGreaterThanOrEqual(before - 1_000)
     expect(at).toBeLessThanOrEqual(after + 1_000)
+  })
+
+  test('a process that is stopped between two readings of them does not set them apart', () => {
+    const beganMicros = 7_000_000
+    let now = 0
+    let readings = 0
+    const ownMs = (): number => {
+      readings += 1
+      // All but one of the readings come late, and one of them very late.
+      now += readings === 5 ? 30_000 : readings === 9 ? 0 : 400
+      return now / 1_000
+    }
+    expect(measureOffset(() => now + beganMicros, ownMs)).toBeCloseTo(beganMicros, 3)
   })
 })
 

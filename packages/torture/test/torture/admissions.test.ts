@@ -1,4 +1,5 @@
 import type { Guarantees } from 'holdfast'
+import { FENCE_STEP } from 'holdfast/service'
 import { expect, test } from 'vitest'
 import type { Violation } from '../../src/check/verdict.js'
 import type { HistoryEvent } from '../../src/history/format.js'
@@ -70,17 +71,43 @@ test('nor where a lease keeps the hold, which ends by the clock', () => {
   expect(admit(overlap(12, 'w1.2', 'w2.1')).admitted).toBeUndefined()
 })
 
+/** Where a lease is judged by a clock that can be set. */
+const WALL: Stage = {
+  ...stageWith('lease'),
+  store: 'redis',
+  recipe: 'line',
+  guarantees: { ...stageWith('lease').guarantees, clock: 'server-wall' },
+}
+
 test('a fault admits nothing before it began, and nothing long after it', () => {
-  const admit = admissionsOf(
-    {
-      ...stageWith('lease'),
-      store: 'redis',
-      recipe: 'line',
-      guarantees: { ...stageWith('lease').guarantees, clock: 'server-wall' },
-    },
-    fault('clock', 'redis:0', 10, 11),
-  )
+  const admit = admissionsOf(WALL, fault('clock', 'redis:0', 10, 11))
   expect(admit(overlap(11, 'w1.1', 'w2.1')).admitted).toMatch(/clock/)
   expect(admit(overlap(8, 'w1.1', 'w2.1')).admitted).toBeUndefined()
   expect(admit(overlap(20, 'w1.1', 'w2.1')).admitted).toBeUndefined()
+})
+
+test('the lower fence of a claim that was passed on is admitted where two holders are, and no other', () => {
+  const given = (p: string, at: number, fence: bigint): HistoryEvent => {
+    return { t: at * SECOND, p, f: 'acquire', type: 'ok', k: 'a', v: { fence: String(fence) } }
+  }
+  const tooLow: Violation = {
+    ...overlap(12, 'w2.1'),
+    kind: 'fence-order',
+    involved: [
+      { p: 'w1.1', from: 11 * SECOND, to: 12.5 * SECOND },
+      { p: 'w2.1', from: 12 * SECOND, to: 13 * SECOND },
+    ],
+  }
+  const clock = fault('clock', 'redis:0', 10, 11)
+  const first = given('w2.4', 10.5, 3n * FENCE_STEP)
+  const other = given('w1.1', 11, 5n * FENCE_STEP)
+  const next = given('w2.1', 12, 3n * FENCE_STEP + 1n)
+  const admittedOf = (...events: HistoryEvent[]) => admissionsOf(WALL, events)(tooLow).admitted
+
+  expect(admittedOf(...clock, first, other, next)).toMatch(/leases early/)
+  expect(admittedOf(first, other, next)).toBeUndefined()
+  // It was drawn anew, or by another process, or only after the other one had its own.
+  expect(admittedOf(...clock, first, other, given('w2.1', 12, 4n * FENCE_STEP))).toBeUndefined()
+  expect(admittedOf(...clock, given('w3.4', 10.5, 3n * FENCE_STEP), other, next)).toBeUndefined()
+  expect(admittedOf(...clock, other, given('w2.4', 11.5, 3n * FENCE_STEP), next)).toBeUndefined()
 })

@@ -7,12 +7,11 @@
  * show in a list of processes. `dc` is the datacenter, `ca` the path of the certificate to trust.
  */
 
-import { readFile } from 'node:fs/promises'
 import { decoded, type HostAndPort, hostOf, splitUrl } from '../../core/address.js'
-import { InvalidInputError, quote, UnsupportedError } from '../../core/errors.js'
+import { InvalidInputError } from '../../core/errors.js'
 import { checkName } from '../../core/names.js'
-import { flag, type OptionReader, optionsFrom, readCa } from '../shared/opening.js'
-import { CONSUL_PORT, type ConsulRecipeOptions, checkToken } from './backend.js'
+import { flag, type OptionReader, optionsFrom, readCa, tokenIn } from '../shared/opening.js'
+import { CONSUL_PORT, type ConsulRecipeOptions } from './backend.js'
 import type { ConsulAccess } from './client.js'
 
 export interface ConsulAddress {
@@ -65,28 +64,7 @@ export async function accessOf({ hosts, isSecure, options }: ConsulAddress): Pro
   return {
     hosts,
     tls: isSecure ? (ca === undefined ? {} : { ca: await readCa(ca, 'consul') }) : null,
-    token: await tokenOf(options),
+    token: await tokenIn(options, 'consul'),
     datacenter: datacenter === undefined ? null : checkName(datacenter, 'dc'),
   }
-}
-
-async function tokenOf(options: ReadonlyMap<string, string>): Promise<string | null> {
-  const [token, path] = [options.get('token'), options.get('tokenFile')]
-  if (token !== undefined && path !== undefined) {
-    throw new InvalidInputError('token', 'left out beside `tokenFile`', typeof token)
-  }
-  if (path === undefined) return token === undefined ? null : checkToken(token)
-  let text: string
-  try {
-    text = await readFile(path, 'utf8')
-  } catch (cause) {
-    throw new UnsupportedError(
-      `The file ${quote(path)} of the URL's option \`tokenFile\` could not be read.`,
-      {
-        backend: 'consul',
-        cause,
-      },
-    )
-  }
-  return checkToken(text.trim())
 }

@@ -6,6 +6,7 @@ import { InvalidInputError } from '../../core/errors.js'
 import { LIMIT_MAX } from '../../core/line.js'
 import { checkName, NAME_BYTES_MAX } from '../../core/names.js'
 import { checkBoolean, checkInteger, checkKeys } from '../../core/options.js'
+import { checkToken } from '../shared/opening.js'
 import { ConsulClient } from './client.js'
 import { Keys } from './keys.js'
 import { ConsulStore } from './kv.js'
@@ -111,12 +112,4 @@ export function backendOver(client: ConsulClient, options: ConsulRecipeOptions):
     lockDelayMs,
     close: () => client.close(),
   })
-}
-
-/** A token goes into a header, and must not begin another one. */
-export function checkToken(token: unknown): string {
-  if (typeof token !== 'string' || !/^[\x21-\x7e]{1,256}$/.test(token)) {
-    throw new InvalidInputError('token', 'a text of visible characters', typeof token)
-  }
-  return token
 }

@@ -1,13 +1,9 @@
-/**
- * The HTTP interface of Consul's agents: connections that are kept, a deadline for every request, the next agent where
- * one is not there, and no more of an answer than fits.
- */
+/** The HTTP interface of Consul's agents: the next agent where one is not there. */
 
-import { type IncomingMessage, Agent as PlainAgent, request as plainRequest } from 'node:http'
-import { request as secureRequest, Agent as TlsAgent } from 'node:https'
 import type { HostAndPort } from '../../core/address.js'
 import { BackendUnavailableError } from '../../core/errors.js'
-import { monotonicMs, within } from '../shared/clock.js'
+import { monotonicMs } from '../shared/clock.js'
+import { HttpClient } from '../shared/http-client.js'
 import { AgentDates } from './agent-dates.js'
 import { answerError, lateAnswer, strangeAnswer, transportError } from './errors.js'
 
@@ -43,8 +39,6 @@ export interface ConsulAnswer {
 
 /** An agent that looks for a leader holds a request back for seven seconds, and an answer after that is still one. */
 const REQUEST_MS = 10_000
-/** To an agent that is there, a connection takes no longer than this. */
-const CONNECT_MS = 3_000
 /** Far more than any answer that a lock has to do with; a list of very many names is the longest. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024
 /** An agent takes 200 connections from one address by default, and several clients may share it. */
@@ -55,23 +49,25 @@ export class ConsulClient {
   /** What the answers tell of the agents' clock. */
   readonly dates = new AgentDates()
   readonly #access: ConsulAccess
-  readonly #agent: PlainAgent
-  /** Questions that block have connections of their own, or they would hold up the others. */
-  readonly #blockingAgent: PlainAgent
-  readonly #headers: Readonly<Record<string, string>>
+  readonly #http: HttpClient
   readonly #dc: string
   #host = 0
-  #isClosed = false
 
   constructor(access: ConsulAccess) {
     this.#access = access
-    const make = (maxSockets: number): PlainAgent =>
-      access.tls === null
-        ? new PlainAgent({ keepAlive: true, maxSockets })
-        : new TlsAgent({ keepAlive: true, maxSockets, ...access.tls })
-    this.#agent = make(SOCKETS_MAX)
-    this.#blockingAgent = make(Number.POSITIVE_INFINITY)
-    this.#headers = access.token === null ? {} : { 'X-Consul-Token': access.token }
+    this.#http = new HttpClient({
+      tls: access.tls,
+      headers: access.token === null ? {} : { 'X-Consul-Token': access.token },
+      requestMs: REQUEST_MS,
+      socketsMax: SOCKETS_MAX,
+      answerBytesMax: ANSWER_BYTES_MAX,
+      troubles: {
+        transport: transportError,
+        late: lateAnswer,
+        tooLong: (bytes) => strangeAnswer(`it is longer than ${bytes} bytes`),
+        closed: () => new BackendUnavailableError('The client of Consul is closed.', { backend: 'consul' }),
+      },
+    })
     this.#dc = access.datacenter === null ? '' : `dc=${encodeURIComponent(access.datacenter)}`
   }
 
@@ -93,7 +89,7 @@ export class ConsulClient {
         if (answer.status < 500 || !NO_LEADER.test(answer.text)) throw trouble
       } catch (error) {
         this.#moveOnFrom(at, question)
-        if (!(error instanceof BackendUnavailableError) || this.#isClosed) throw error
+        if (!(error instanceof BackendUnavailableError) || this.#http.isClosed) throw error
         trouble = error
         continue
       }
@@ -103,9 +99,7 @@ export class ConsulClient {
   }
 
   close(): void {
-    this.#isClosed = true
-    this.#agent.destroy()
-    this.#blockingAgent.destroy()
+    this.#http.close()
   }
 
   /** Whoever did not answer is not asked next. Others may have moved on already; and one that was told to stop is no trouble. */
@@ -113,76 +107,20 @@ export class ConsulClient {
     if (this.#host === at && !signal?.aborted) this.#host = (at + 1) % this.#access.hosts.length
   }
 
-  #askAt({ host, port }: HostAndPort, question: ConsulQuestion): Promise<ConsulAnswer> {
-    if (this.#isClosed)
-      throw new BackendUnavailableError('The client of Consul is closed.', { backend: 'consul' })
-    const { method, path, query = '', body, blockMs, signal } = question
+  async #askAt(host: HostAndPort, question: ConsulQuestion): Promise<ConsulAnswer> {
+    const { path, query = '', ...rest } = question
     const search = [query, this.#dc].filter((part) => part !== '').join('&')
-    const send = this.#access.tls === null ? plainRequest : secureRequest
-    const request = send({
-      host,
-      port,
-      method,
-      path: search === '' ? path : `${path}?${search}`,
-      headers: { ...this.#headers, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
-      agent: blockMs === undefined ? this.#agent : this.#blockingAgent,
-      ...(signal === undefined ? {} : { signal }),
-    })
-    let wasSent = false
     const askedAt = monotonicMs()
-    const answered = new Promise<ConsulAnswer>((resolve, reject) => {
-      const fail = (error: unknown): void => reject(transportError(error, wasSent))
-      request.on('error', fail)
-      request.once('socket', (socket) => {
-        // What only waits for others to change does not keep a process from ending.
-        if (blockMs === undefined) socket.ref()
-        else socket.unref()
-        if (!socket.connecting) {
-          wasSent = true
-          return
-        }
-        socket.once('connect', () => {
-          wasSent = true
-        })
-        within(
-          CONNECT_MS,
-          new Promise<void>((connected) => socket.once('connect', () => connected())),
-          () => null,
-        ).catch(() => request.destroy(new Error('No connection was made in time.')))
-      })
-      request.once('response', (response) => {
-        this.dates.heard(response.headers.date, askedAt, monotonicMs())
-        void read(response).then(resolve, fail)
-      })
+    const { status, headers, text } = await this.#http.ask(host, {
+      ...rest,
+      path: search === '' ? path : `${path}?${search}`,
     })
-    request.end(body)
-    const limitMs = REQUEST_MS + (blockMs ?? 0)
-    return within(limitMs, answered, () => {
-      const late = lateAnswer(limitMs)
-      request.destroy(late)
-      return late
-    })
+    this.dates.heard(headers.date, askedAt, monotonicMs())
+    const index = headers['x-consul-index']
+    return {
+      status,
+      text,
+      index: typeof index === 'string' && /^\d{1,20}$/.test(index) ? BigInt(index) : null,
+    }
   }
-}
-
-function read(response: IncomingMessage): Promise<ConsulAnswer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let length = 0
-    response.on('data', (chunk: Buffer) => {
-      length += chunk.length
-      chunks.push(chunk)
-      if (length > ANSWER_BYTES_MAX)
-        response.destroy(strangeAnswer(`it is longer than ${ANSWER_BYTES_MAX} bytes`))
-    })
-    response.once('error', reject)
-    response.once('end', () => {
-      const index = response.headers['x-consul-index']
-      resolve({
-        status: response.statusCode ?? 0,
-        text: Buffer.concat(chunks).toString('utf8'),
-        index: typeof index === 'string' && /^\d{1,20}$/.test(index) ? BigInt(index) : null,
-      })
-    })
-  })
 }

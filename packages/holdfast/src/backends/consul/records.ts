@@ -165,17 +165,19 @@ class ConsulRecords implements Cells<PairVersion> {
       const index = indexIn(outcome, place.record)
       const written = { ...record, fence: index }
       this.#owners.made(owned, index, { record: written, version: { index, endsAtMs }, retentionMs })
-      const certainMs = Math.min(owned.until, session.aliveUntil) - askedAt
+      const certainMs = Math.max(0, Math.min(owned.until, session.aliveUntil) - askedAt)
       return { kind: 'written', fence: index, createdAtMs: record.createdAtMs, leaseMs: certainMs }
     }
   }
 
-  /** A session whose last renewal is long ago is renewed beside, so that the claim can rely on it for long. */
+  /**
+   * A session whose last renewal is long ago is renewed beside, so that the claim can rely on it for long. What was made is
+   * made, also if the renewal was refused: then it is relied on for as long as the session was known to live before.
+   */
   async #inSession(session: ConsulSession, steps: readonly Step[]): Promise<Outcome> {
     if (session.isFresh) return await this.#store.transact(steps)
-    const [done, renewed] = await Promise.allSettled([this.#store.transact(steps), session.renew()])
+    const [done] = await Promise.allSettled([this.#store.transact(steps), session.renew()])
     if (done.status === 'rejected') throw done.reason
-    if (renewed.status === 'rejected' && done.value.kind === 'done') throw renewed.reason
     return done.value
   }
 

@@ -13,9 +13,10 @@ import {
   checkTransport,
   type MemberFacts,
 } from './doctor/checks.js'
+import { isWithoutSpace } from './errors.js'
 import type { Layout } from './layout.js'
 import type { EtcdLink } from './link.js'
-import { ALARM, EQUAL, MEMBER_LIST, OF_CREATION, RANGE, STATUS, TXN } from './messages.js'
+import { ALARM, ALARM_NO_SPACE, EQUAL, MEMBER_LIST, OF_CREATION, RANGE, STATUS, TXN } from './messages.js'
 import { lineOptionsOf, openEtcd, openEtcdLink } from './open.js'
 
 /** No lock can have this name, because names have no control characters: so nothing of anybody's is touched. */
@@ -39,12 +40,14 @@ export async function examineEtcdUrl(url: string, { clock }: ProbeRuntime): Prom
     const mayRead = await rightTo(() => link.call(RANGE, { ...layout.lineOf(NOBODYS_NAME), countOnly: true }))
     const cluster = await clusterFacts(link)
     // With an alarm every write is refused, whoever asks.
-    const mayAsk = cluster.alarms.length === 0
+    const mayWrite = cluster.alarms.length > 0 ? 'alarmed' : await rightToWrite(link, layout)
+    // The first write that finds no space raises the alarm, and that may have been this one.
+    const alarms = mayWrite === 'no space' ? [ALARM_NO_SPACE] : cluster.alarms
     return [
       ...checkTransport(address),
       ...members.flatMap((member) => checkMember(member, members.length === 1)),
-      ...checkCluster(cluster),
-      ...(mayAsk ? await checkRights(link, layout, mayRead) : []),
+      ...checkCluster({ ...cluster, alarms }),
+      ...(typeof mayWrite === 'boolean' ? checkRights(mayRead, mayWrite) : []),
       ...(mayRead ? await measureLatency(() => ping(link, layout), clock) : []),
     ]
   } finally {
@@ -94,10 +97,18 @@ async function rightTo(ask: () => Promise<unknown>): Promise<boolean> {
 }
 
 /** A write is really asked for, under a condition that is never met. The server looks at the rights all the same. */
-async function checkRights(link: EtcdLink, layout: Layout, mayRead: boolean): Promise<Finding[]> {
+async function rightToWrite(link: EtcdLink, layout: Layout): Promise<boolean | 'no space'> {
   const key = layout.keyOf(NOBODYS_NAME, 0n, 0)
   const never = { key, result: EQUAL, target: OF_CREATION, createRevision: NEVER }
-  const mayWrite = await rightTo(() => link.call(TXN, { compare: [never], success: [{ put: { key } }] }))
+  try {
+    return await rightTo(() => link.call(TXN, { compare: [never], success: [{ put: { key } }] }))
+  } catch (error) {
+    if (isWithoutSpace(error)) return 'no space'
+    throw error
+  }
+}
+
+function checkRights(mayRead: boolean, mayWrite: boolean): Finding[] {
   if (mayRead && mayWrite) return [ok('rights', 'all that are needed')]
   const lacking = [...(mayRead ? [] : ['reading']), ...(mayWrite ? [] : ['writing'])].join(' and ')
   const advice =

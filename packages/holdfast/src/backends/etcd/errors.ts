@@ -52,6 +52,7 @@ export function isGrpcError(error: unknown): error is GrpcError {
 /** The driver says this when it had no connection to send the request over. */
 const NOT_SENT =
   /^No connection established|^Name resolution failed|^Failed to parse|^Channel closed before call started|^Failed to start HTTP\/2 stream|^The channel has been closed/i
+const NO_SPACE = /no space|space exceeded/i
 /** The server says this before it looks at a request. */
 const REFUSED = /no leader|not capable|learner|too many requests|not leader/i
 
@@ -122,13 +123,18 @@ export function etcdError(error: unknown, isWrite: boolean, resource: string | n
   }
 }
 
-function detailsOf(error: Error): string {
+function detailsOf(error: unknown): string {
   return isGrpcError(error) ? String(error.details) : ''
+}
+
+/** Whether a write was refused because there is no space for it. */
+export function isWithoutSpace(error: unknown): boolean {
+  return error instanceof BackendUnavailableError && NO_SPACE.test(detailsOf(error.cause))
 }
 
 function whyNotDone(error: Error): string {
   const details = detailsOf(error)
-  if (/no space|space exceeded/i.test(details)) {
+  if (NO_SPACE.test(details)) {
     return 'has no space left for writes. Compact and defragment it, and disarm the alarm: `etcdctl alarm disarm`'
   }
   if (/no leader/i.test(details)) return 'has no leader at the moment, or this member is cut off from it'

@@ -10,6 +10,7 @@
  */
 
 import type { Renewal } from '../../core/backend.js'
+import { BackendUnavailableError, OutcomeUnknownError } from '../../core/errors.js'
 import type { ClaimRef, IdempotencyRecord, RecordStore, RecordTraits, RenewAsk } from '../../core/records.js'
 import { Owners } from '../sessions/owners.js'
 import {
@@ -47,6 +48,14 @@ import {
 } from './session.js'
 import { warnOfVersion } from './version.js'
 
+/** A server grants no longer lease than nine billion seconds: `MaxLeaseTTL` in etcd's `server/lease/lessor.go`. */
+const LEASE_MAX_MS = 9_000_000_000_000
+/**
+ * The lease of a record lasts longer than the record needs: by the longest life of an owner, by the time in which records
+ * share it, and by a request. That is less than two days.
+ */
+const LONGER_MAX_MS = 2 * 24 * 3_600_000
+
 export const ETCD_RECORD_TRAITS: RecordTraits = {
   keeps: 'durable',
   // The revision of the store, which grows over everything.
@@ -55,7 +64,7 @@ export const ETCD_RECORD_TRAITS: RecordTraits = {
   bytesMax: 1_024 * 1_024,
   leaseMinMs: ETCD_GUARANTEES.ttlMinMs,
   leaseMaxMs: ETCD_GUARANTEES.ttlMaxMs,
-  retentionMaxMs: null,
+  retentionMaxMs: LEASE_MAX_MS - LONGER_MAX_MS,
 }
 
 /** Each is a lease that ended while it was being used. */
@@ -192,7 +201,7 @@ class EtcdRecords implements Cells<bigint> {
         version: revision,
         record: { ...record, fence: revision },
       })
-      const until = await livesUntil(this.#link, session, credit, answer, keys.owner)
+      const until = await this.#livesUntil(session, credit, answer, keys)
       return { kind: 'written', fence: revision, leaseMs: Math.min(owned.until, until) - askedAt }
     }
   }
@@ -227,9 +236,27 @@ class EtcdRecords implements Cells<bigint> {
       needMs === null || lease === 0n ? null : { id: lease, needMs, until: Number.NEGATIVE_INFINITY }
     const retention = owned.kept?.retention ?? adopted
     this.#owners.made(owned, found.record.fence, { retention, record: found.record, version })
-    const until = await livesUntil(this.#link, owned.session, credit, answer, keys.owner)
+    const until = await this.#livesUntil(owned.session, credit, answer, keys)
     const leaseMs = Math.min(owned.until, until) - askedAt
     return { kind: 'beaten', cell: { ...cell, found: { ...found, leaseMs } } }
+  }
+
+  /** The claim is there, whatever comes of this. So it must not look as if nothing was done: its owner asks again for it. */
+  async #livesUntil(
+    session: EtcdSession,
+    credit: Credit,
+    answer: TxnResponse,
+    { owner }: RecordKeys,
+  ): Promise<number> {
+    try {
+      return await livesUntil(this.#link, session, credit, answer, owner)
+    } catch (error) {
+      if (!(error instanceof BackendUnavailableError)) throw error
+      throw new OutcomeUnknownError('The claim was made, and etcd could not say for how long it lasts.', {
+        backend: this.name,
+        cause: error,
+      })
+    }
   }
 
   async renew(asks: readonly RenewAsk[]): Promise<readonly Renewal[]> {

@@ -221,6 +221,10 @@ class MemoryBackend implements Backend {
     this.#store = store
   }
 
+  get identity(): MemoryStore {
+    return this.#store
+  }
+
   async open(sink: Sink): Promise<void> {
     this.#sink = sink
   }

@@ -77,24 +77,32 @@ BEGIN
   END LOOP;
 END $$;
 
--- A claim at this seat has given up this much weight. Tells those behind it that are admitted by that.
+-- A claim at this seat has given up this much weight. Removes what has expired, and tells those behind that are admitted
+-- by all that. The caller has the lock of the resource and of its row at seat 0.
 CREATE OR REPLACE FUNCTION holdfast_admit_v1(p_resource bytea, p_seat bigint, p_freed bigint, p_now bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
 DECLARE
   v_row record;
+  v_gone bigint[];
 BEGIN
-  -- Rows that have run out and are still stored count for who was admitted before, and not for who is now: it may be that
-  -- nobody was told when they ran out.
+  -- Whoever is passed over is removed, or it would count again when the clock is set back, before the one that was
+  -- admitted in its stead. A row that cannot be locked is being renewed at this moment, so it counts.
+  SELECT coalesce(array_agg(e.seat), '{}') INTO v_gone FROM (
+    SELECT p.seat FROM holdfast_places p
+    WHERE p.resource = p_resource AND p.expires_at > 0 AND p.expires_at <= p_now FOR UPDATE SKIP LOCKED
+  ) e;
+  -- What has run out and is still stored counts for who was admitted before, and not for who is now: it may be that
+  -- nobody was told when it ran out.
   FOR v_row IN
     SELECT l.fence, l.channel, l.total > l.line_limit AS is_behind,
       bool_or(l.total > l.line_limit) OVER () AS is_wanted
     FROM (
-      SELECT p.seat, p.fence, p.channel, p.line_limit, p.expires_at,
-        sum(p.weight) FILTER (WHERE p.expires_at > p_now) OVER (ORDER BY p.seat) AS total,
+      SELECT p.seat, p.fence, p.channel, p.line_limit,
+        sum(p.weight) FILTER (WHERE p.seat <> ALL (v_gone)) OVER (ORDER BY p.seat) AS total,
         sum(p.weight) OVER (ORDER BY p.seat) + CASE WHEN p.seat > p_seat THEN p_freed ELSE 0 END AS total_before
       FROM holdfast_places p WHERE p.resource = p_resource AND p.expires_at > 0
     ) l
-    WHERE l.expires_at > p_now AND l.total_before > l.line_limit
+    WHERE l.seat <> ALL (v_gone) AND l.total_before > l.line_limit
     ORDER BY l.seat
   LOOP
     EXIT WHEN v_row.is_behind;
@@ -102,6 +110,7 @@ BEGIN
       PERFORM pg_notify(v_row.channel, 'g ' || v_row.fence || CASE WHEN v_row.is_wanted THEN ' 1' ELSE ' 0' END);
     END IF;
   END LOOP;
+  PERFORM holdfast_clear_v1(p_resource, p_now);
 END $$;
 
 -- Takes a place for a claim, or answers for the place that it has. p_key stands for the resource in the lock.
@@ -241,7 +250,6 @@ BEGIN
   ELSE
     DELETE FROM holdfast_places p WHERE p.resource = p_resource AND p.seat = v_row.seat;
   END IF;
-  PERFORM holdfast_clear_v1(p_resource, 0);
   PERFORM holdfast_admit_v1(p_resource, v_row.seat, v_row.weight, v_now);
   RETURN v_row.expires_at > v_now;
 END $$;

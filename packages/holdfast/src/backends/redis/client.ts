@@ -6,6 +6,8 @@
 /** `new Redis(…)` of ioredis, for a single server or behind Sentinel. */
 export interface IoredisClient {
   readonly isCluster: boolean
+  /** The socket of the present connection. */
+  readonly stream?: IoredisStream | undefined
   readonly options: { readonly keyPrefix?: string | undefined }
   call(command: string, args: string[]): Promise<unknown>
   pipeline(commands: unknown[][]): { exec(): Promise<unknown> }
@@ -15,6 +17,13 @@ export interface IoredisClient {
   on(event: string, listener: (...values: string[]) => void): unknown
   off(event: string, listener: (...values: string[]) => void): unknown
   disconnect(): void
+}
+
+export interface IoredisStream {
+  readonly remoteAddress?: string | undefined
+  readonly remotePort?: number | undefined
+  cork(): void
+  uncork(): void
 }
 
 /** `new Redis.Cluster(…)` of ioredis. */

@@ -8,6 +8,11 @@ export function monotonicMs(): number {
   return performance.now()
 }
 
+/** Whatever somebody has set it to. It decides nothing: it only makes one doubt what the other says. */
+export function wallMs(): number {
+  return Date.now()
+}
+
 /** Short, and different for every client that is ever likely to meet another. */
 export function randomName(): string {
   return randomBytes(6).toString('base64url')
@@ -42,6 +47,11 @@ export function afterMs(ms: number, run: () => void): () => void {
     clearTimeout(timer)
     if (turn !== null) clearImmediate(turn)
   }
+}
+
+/** Runs something once everything has been read that has arrived by now, over whichever connection. */
+export function afterReading(run: () => void): void {
+  setImmediate(run)
 }
 
 /**

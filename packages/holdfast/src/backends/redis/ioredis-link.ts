@@ -1,5 +1,6 @@
 /** Redis through ioredis: a single server, Sentinel, or a cluster. */
 
+import { nextTick } from 'node:process'
 import type { IoredisClient, IoredisCluster, IoredisNode } from './client.js'
 import { notServed } from './errors.js'
 import type { End, RedisLink, RedisNode, Subscription, SubscriptionEvents } from './link.js'
@@ -11,6 +12,9 @@ export class IoredisLink implements RedisLink {
   readonly #client: IoredisClient
   readonly #end: End
   readonly #listening = new Set<IoredisClient>()
+  #gathered: IoredisClient['stream'] = undefined
+  /** Commands that have not been answered. */
+  #underWay = 0
 
   constructor(client: IoredisClient, end: End) {
     this.#client = client
@@ -19,7 +23,31 @@ export class IoredisLink implements RedisLink {
   }
 
   send(_key: string, args: readonly string[]): Promise<unknown> {
-    return call(this.#client, args)
+    // Whoever is alone need not wait for anybody.
+    if (this.#underWay > 0) this.#gather()
+    this.#underWay += 1
+    const answer = call(this.#client, args)
+    answer.then(this.#answered, this.#answered)
+    return answer
+  }
+
+  readonly #answered = (): void => {
+    this.#underWay -= 1
+  }
+
+  /**
+   * What is sent before the event loop goes on leaves in one piece. ioredis writes each command by itself, and under load
+   * that is the dearest part of it; whoever waited for answers that came together asks the next things together.
+   */
+  #gather(): void {
+    const { stream } = this.#client
+    if (stream === undefined || stream === this.#gathered) return
+    this.#gathered = stream
+    stream.cork()
+    nextTick(() => {
+      this.#gathered = undefined
+      stream.uncork()
+    })
   }
 
   async sendTogether(_key: string, commands: readonly (readonly string[])[]): Promise<readonly unknown[]> {

@@ -1,16 +1,17 @@
 /** What the script of the records says, as the core wants to hear it. */
 
 import { BackendUnavailableError, quote, UnsupportedError } from '../../core/errors.js'
-import { RECORD_STATES } from '../../core/record-rule.js'
-import type { ClaimAnswer, RecordState, RecordView, SpendAnswer } from '../../core/records.js'
+import { decideClaim } from '../../core/record-rule.js'
+import type { ClaimAnswer, ClaimAsk, RecordView, SpendAnswer } from '../../core/records.js'
 import { strangeAnswer } from './errors.js'
+import { readRecord, recordIn } from './record-value.js'
 
-const CLAIMED = /^c (\d+) (\d+) ([01]) (\d+) (\d+) ([=-])/
-const SETTLED = /^[se] (\d+) (\d+) (\d+) ([=-])/
+const CLAIMED = /^c (\d+) (\d+) ([01]) (\d+) (\d+) (=?)/
 const IN_PROGRESS = /^p (\d+) (\d+) (\d+)$/
 const ABANDONED = /^a (\d+) (\d+)$/
 const SPENT = /^([sun]) (\d+)$/
-export function readClaim(answer: unknown): ClaimAnswer {
+
+export function readClaim(answer: unknown, ask: ClaimAsk): ClaimAnswer {
   if (typeof answer !== 'string') throw strangeAnswer(answer)
   switch (answer.charAt(0)) {
     case 'c': {
@@ -20,22 +21,15 @@ export function readClaim(answer: unknown): ClaimAnswer {
         fence: BigInt(fence),
         attempt: Number(attempt),
         tookOver: taken === '1',
-        progress: restOf(answer, head, mark),
+        progress: mark === '' ? null : answer.slice(head.length),
         createdAtMs: Number(created),
         leaseMs: Number(leaseMs),
       }
     }
-    case 's':
-    case 'e': {
-      const [head, fence, attempt, created, mark] = matched(SETTLED, answer)
-      return {
-        kind: 'settled',
-        state: answer[0] === 's' ? 'completed' : 'failed',
-        fence: BigInt(fence),
-        attempt: Number(attempt),
-        result: restOf(answer, head, mark),
-        createdAtMs: Number(created),
-      }
+    case 'h': {
+      const settled = readFound(answer, ask)
+      if (settled === null) throw strangeAnswer(answer)
+      return settled
     }
     case 'p': {
       const [, fence, attempt, leaseMs] = matched(IN_PROGRESS, answer)
@@ -59,26 +53,26 @@ export function readClaim(answer: unknown): ClaimAnswer {
   }
 }
 
-/** Nothing is `0`; else it is a list of what the hash says. */
+/**
+ * What the rule says of a record that a claim has found, as far as that does not depend on what is left of its lease; null:
+ * the script must say.
+ */
+export function readFound(text: string, ask: ClaimAsk): ClaimAnswer | null {
+  const record = readRecord(text)
+  if (record === null) return null
+  const decision = decideClaim({ record, leaseMs: 0 }, ask, null)
+  if (decision.kind !== 'answer') return null
+  const { answer } = decision
+  return answer.kind === 'settled' || answer.kind === 'mismatch' ? answer : null
+}
+
+/** Nothing is `0`; else it is the record, and what is left of its lease. */
 export function readView(answer: unknown): RecordView | null {
   if (answer === '0') return null
   if (!Array.isArray(answer)) throw strangeAnswer(answer)
-  const [state, owner, fence, attempt, taken, leaseMs, createdAtMs, ...texts] = answer as unknown[]
-  const [fingerprint, progress, result] = texts.map((text) => (typeof text === 'string' ? text : null))
-  if (!RECORD_STATES.has(state) || typeof owner !== 'string' || typeof fence !== 'string')
-    throw strangeAnswer(answer)
-  return {
-    state: state as RecordState,
-    owner,
-    fence: BigInt(fence),
-    attempt: Number(attempt),
-    tookOver: taken === '1',
-    fingerprint: fingerprint ?? null,
-    progress: progress ?? null,
-    result: result ?? null,
-    createdAtMs: Number(createdAtMs),
-    leaseMs: leaseMs === null ? null : Number(leaseMs),
-  }
+  const [text, left] = answer as unknown[]
+  const record = recordIn(text)
+  return { ...record, leaseMs: record.state === 'in-progress' ? Number(left) : null }
 }
 
 export function readSpend(answer: unknown): SpendAnswer {
@@ -119,8 +113,4 @@ function matched(pattern: RegExp, answer: string): Words {
   const found = pattern.exec(answer)
   if (found === null) throw strangeAnswer(answer)
   return found as unknown as Words
-}
-
-function restOf(answer: string, head: string, mark: string): string | null {
-  return mark === '=' ? answer.slice(head.length) : null
 }

@@ -1,6 +1,7 @@
 /**
- * Records of idempotency in Redis or Valkey: one hash for each, in which `records.lua` does by the server's clock what
- * the rule says, one call for each question.
+ * Records of idempotency in Redis or Valkey: one text for each, with which `records.lua` does by the server's clock what
+ * the rule says, one call for each question. What most claims come to, that nothing is there or that all is done, takes no
+ * script: `SET` with `NX` and `GET` writes the record of a new claim, or gives the one that stands there.
  */
 
 import type { Renewal } from '../../core/backend.js'
@@ -27,10 +28,20 @@ import { randomName, renewGraceMs, settledSoon } from './clock.js'
 import { linkOf } from './driver.js'
 import { changeNotReplicated, claimNotReplicated, hungNode, redisError, redisErrorCode } from './errors.js'
 import type { RedisLink, RedisNode } from './link.js'
-import { foreignRecord, readClaim, readFlag, readSpend, readView, refusalIn } from './record-answers.js'
+import {
+  foreignRecord,
+  readClaim,
+  readFlag,
+  readFound,
+  readSpend,
+  readView,
+  refusalIn,
+} from './record-answers.js'
+import { FORGOTTEN_MS, firstClaim, firstClaimed, letterOf, lineOf, ms, spanOf } from './record-value.js'
 import { source } from './records.lua'
 import { type Confirmed, ConfirmedCalls, type ReplicaOptions } from './replicas.js'
 import { Script } from './script.js'
+import { ServerClock } from './server-clock.js'
 
 export interface RedisRecordsOptions extends RecordsOptions {
   /** A ready client of `ioredis` or `redis`: single, Sentinel or Cluster. Closing it stays with you. */
@@ -38,7 +49,7 @@ export interface RedisRecordsOptions extends RecordsOptions {
 }
 
 export interface RecordsOptions {
-  /** What the keys begin with. Default `holdfast:idem:`. */
+  /** What the keys begin with. Default `holdfast-idem:`. */
   readonly prefix?: string | undefined
   /** How many replicas must have confirmed a claim, a renewal, progress and an end before it counts. Default 0. */
   readonly waitReplicas?: number | undefined
@@ -47,7 +58,8 @@ export interface RecordsOptions {
 }
 
 const KEYS: readonly string[] = ['prefix', 'waitReplicas', 'waitReplicasMs']
-const DEFAULT_PREFIX = 'holdfast:idem:'
+/** No lock begins like this by default, so a list of locks never has to look at records. */
+const DEFAULT_PREFIX = 'holdfast-idem:'
 const FOR_EVER = '-'
 
 const TRAITS: Omit<RecordTraits, 'keeps'> = {
@@ -84,6 +96,9 @@ class RedisRecords implements RecordStore {
   readonly #prefix: string
   readonly #replicas: ReplicaOptions
   readonly #confirmed: ConfirmedCalls
+  readonly #clock = new ServerClock()
+  /** Whether claims may go without the script: each node of a cluster has its own clock, and replicas confirm scripts. */
+  #isPlain: boolean
   #traits: RecordTraits = { ...TRAITS, keeps: 'volatile' }
   #isOpen = false
 
@@ -92,6 +107,7 @@ class RedisRecords implements RecordStore {
     this.#prefix = prefix
     this.#replicas = replicas
     this.#confirmed = new ConfirmedCalls(link, SCRIPT, replicas)
+    this.#isPlain = !link.isCluster && replicas.waitReplicas === 0
   }
 
   get traits(): RecordTraits {
@@ -102,7 +118,9 @@ class RedisRecords implements RecordStore {
   async open(): Promise<void> {
     this.#isOpen = true
     try {
-      const [keeps] = await Promise.all([keepsOf(this.#link), this.#ask(randomName(), ['h'])])
+      const name = randomName()
+      const [keeps] = await Promise.all([keepsOf(this.#link), this.#ask(name, ['h'])])
+      if (this.#isPlain) await this.#look(name)
       this.#traits = { ...TRAITS, keeps }
     } catch (error) {
       this.#isOpen = false
@@ -112,15 +130,22 @@ class RedisRecords implements RecordStore {
 
   async claim(ask: ClaimAsk): Promise<ClaimAnswer> {
     const { key, owner, fingerprint, leaseMs, retentionMs, takeOver, onlyIssued } = ask
-    const args = ['c', owner, ms(leaseMs), life(retentionMs), takeOver ? '1' : '0', onlyIssued ? '1' : '0']
-    if (fingerprint !== null) args.push(fingerprint)
-    if (this.#replicas.waitReplicas === 0) return readClaim(await this.#ask(key, args))
+    const micros = this.#isPlain && mayBePlain(ask) ? this.#timeMicros(key) : null
+    if (micros !== null) {
+      const found = await this.#claimPlainly(ask, micros)
+      if (found === null) return firstClaimed(ask, micros)
+      const answer = typeof found === 'string' ? readFound(found, ask) : null
+      if (answer !== null) return answer
+    }
+    const flags = [takeOver ? '1' : '0', onlyIssued ? '1' : '0']
+    const args = ['c', owner, digits(leaseMs), String(spanOf(retentionMs)), ...flags, fingerprint ?? '']
+    if (this.#replicas.waitReplicas === 0) return readClaim(await this.#ask(key, args), ask)
     return await this.#claimConfirmed(ask, args)
   }
 
   async renew(asks: readonly RenewAsk[]): Promise<readonly Renewal[]> {
-    const calls = asks.map(({ key, owner, fence, leaseMs, retentionMs }) =>
-      this.#sure(key, ['r', owner, String(fence), ms(leaseMs), life(retentionMs)]),
+    const calls = asks.map(({ key, owner, fence, leaseMs }) =>
+      this.#sure(key, ['r', owner, String(fence), digits(leaseMs)]),
     )
     // One node of a cluster that is down, or hangs, must not cost the claims that live on the others.
     const { waitReplicas, waitReplicasMs } = this.#replicas
@@ -137,13 +162,12 @@ class RedisRecords implements RecordStore {
   }
 
   async finish({ key, owner, fence, state, result, retentionMs }: FinishAsk): Promise<FinishAnswer> {
-    const args = ['f', owner, String(fence), state, life(retentionMs)]
-    if (result !== null) args.push(result)
+    const args = ['f', owner, String(fence), letterOf(state), lifeOf(retentionMs), lineOf(result)]
     return readFlag(await this.#sure(key, args)) ? 'done' : 'stale'
   }
 
   async save({ key, owner, fence, progress }: ProgressAsk): Promise<FinishAnswer> {
-    return readFlag(await this.#sure(key, ['s', owner, String(fence), progress])) ? 'done' : 'stale'
+    return readFlag(await this.#sure(key, ['s', owner, String(fence), lineOf(progress)])) ? 'done' : 'stale'
   }
 
   async read(key: string): Promise<RecordView | null> {
@@ -151,7 +175,7 @@ class RedisRecords implements RecordStore {
   }
 
   async issue(key: string, retentionMs: number): Promise<boolean> {
-    return readFlag(await this.#sure(key, ['i', life(retentionMs)]))
+    return readFlag(await this.#sure(key, ['i', lifeOf(retentionMs)]))
   }
 
   async spend({ key, count }: SpendAsk): Promise<SpendAnswer> {
@@ -159,7 +183,7 @@ class RedisRecords implements RecordStore {
   }
 
   async forget(key: string): Promise<boolean> {
-    return readFlag(await this.#ask(key, ['d']))
+    return readFlag(await this.#ask(key, ['d', String(FORGOTTEN_MS)]))
   }
 
   async close(): Promise<void> {
@@ -167,10 +191,38 @@ class RedisRecords implements RecordStore {
     await this.#link.close()
   }
 
+  /** null: it is not known, and by now it is being asked. */
+  #timeMicros(key: string): number | null {
+    const micros = this.#clock.micros()
+    if (micros === null) void this.#look(key)
+    return micros
+  }
+
+  async #look(key: string): Promise<void> {
+    await this.#clock.look(() => this.#link.send(this.#prefix + key, ['TIME']))
+  }
+
+  /**
+   * Claims what is new and reads what is there by one plain command. null: it was new. What is there may have more to it
+   * than one can tell here, and `undefined` says nothing at all; then nothing has changed.
+   */
+  #claimPlainly(ask: ClaimAsk, micros: number): Promise<unknown> {
+    if (!this.#isOpen) throw new ClosedError({ backend: this.name })
+    const key = this.#prefix + ask.key
+    const life = String(ms(ask.leaseMs) + spanOf(ask.retentionMs))
+    const command = ['SET', key, firstClaim(ask, micros), 'NX', 'GET', 'PX', life]
+    return this.#link.send(key, command).catch((error: unknown) => {
+      const code = redisErrorCode(error)
+      if (code === null) throw redisError(error)
+      // Redis before 7 does not know the two together. One that refuses for another reason may still answer the script.
+      if (code === 'ERR') this.#isPlain = false
+    })
+  }
+
   /** A claim that the replicas have not confirmed could be forgotten while its owner works. So it is taken back. */
   async #claimConfirmed(ask: ClaimAsk, args: readonly string[]): Promise<ClaimAnswer> {
     const { answer, replicas } = await this.#askReplicas(ask.key, args)
-    const claim = readClaim(answer)
+    const claim = readClaim(answer, ask)
     const { waitReplicas } = this.#replicas
     // Whatever else it says was not written by this call, so nobody has to confirm it.
     if (replicas >= waitReplicas || claim.kind !== 'claimed') return claim
@@ -193,9 +245,12 @@ class RedisRecords implements RecordStore {
   }
 
   /** An answer that enough replicas know of, where they are asked. */
-  async #sure(key: string, args: readonly string[]): Promise<unknown> {
+  #sure(key: string, args: readonly string[]): Promise<unknown> {
+    return this.#replicas.waitReplicas === 0 ? this.#ask(key, args) : this.#askSure(key, args)
+  }
+
+  async #askSure(key: string, args: readonly string[]): Promise<unknown> {
     const { waitReplicas } = this.#replicas
-    if (waitReplicas === 0) return await this.#ask(key, args)
     const { answer, replicas } = await this.#askReplicas(key, args)
     // What was refused has changed nothing, and needs nobody to confirm it.
     if (replicas < waitReplicas && answer !== '0') throw changeNotReplicated(replicas, waitReplicas)
@@ -234,12 +289,21 @@ class RedisRecords implements RecordStore {
   }
 }
 
-function ms(value: number): string {
-  return String(Math.ceil(value))
+/**
+ * A claim that arrives late, because its connection was interrupted, brings an old fence with it. For as long as anybody
+ * would still begin under it, whatever was claimed meanwhile must be there to be found.
+ */
+function mayBePlain({ leaseMs, retentionMs, onlyIssued }: ClaimAsk): boolean {
+  return !onlyIssued && (retentionMs === null || retentionMs >= leaseMs)
 }
 
-function life(retentionMs: number | null): string {
-  return retentionMs === null ? FOR_EVER : ms(retentionMs)
+function digits(value: number): string {
+  return String(ms(value))
+}
+
+/** How long a key stays that nobody works on. */
+function lifeOf(retentionMs: number | null): string {
+  return retentionMs === null ? FOR_EVER : String(spanOf(retentionMs))
 }
 
 /**

@@ -31,7 +31,7 @@ export function inOrderOfBytes(names: Iterable<string>): readonly string[] {
 async function* keysOf(node: RedisNode, pattern: string): AsyncGenerator<string> {
   let cursor = '0'
   do {
-    // Locks of every recipe are texts. Records of idempotency, which may begin alike, are not.
+    // Locks of every recipe are texts.
     const answer = await node.send(['SCAN', cursor, 'MATCH', pattern, 'COUNT', COUNT, 'TYPE', 'string'])
     const [next, keys] = answer as [unknown, unknown[]]
     for (const key of keys) yield String(key)

@@ -10,7 +10,6 @@ import type { IoredisClient } from './client.js'
 /** What is needed of a client that shall follow the master. */
 export interface FollowingClient extends IoredisClient {
   readonly status: string
-  readonly stream?: { readonly remoteAddress?: string | undefined; readonly remotePort?: number | undefined }
   disconnect(reconnect?: boolean): void
 }
 

@@ -4,6 +4,7 @@
  */
 
 import type { BackendUnavailableError } from '../../core/errors.js'
+import { afterReading } from './clock.js'
 import { notReplicated, redisError, stepError, strangeAnswer } from './errors.js'
 import { source } from './line.lua'
 import type { RedisLink } from './link.js'
@@ -48,6 +49,8 @@ export class Steps {
   readonly #link: RedisLink
   readonly #options: StepsOptions
   #pending: Step[] = []
+  /** Calls that have not been answered. */
+  #underWay = 0
 
   constructor(link: RedisLink, options: StepsOptions) {
     this.#link = link
@@ -57,8 +60,11 @@ export class Steps {
   run(resource: string, text: string, confirm = false): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#pending.push({ resource, key: this.#options.prefix + resource, text, confirm, resolve, reject })
-      // After everything that is ready to run has run, and before anything is waited for.
-      if (this.#pending.length === 1) process.nextTick(() => this.#flush())
+      if (this.#pending.length > 1) return
+      // After everything that is ready to run has run, and before anything is waited for. While the server is at work
+      // anyway, also after what has come in over other connections: whoever serves many has it go out together.
+      if (this.#underWay === 0) process.nextTick(() => this.#flush())
+      else afterReading(() => this.#flush())
     })
   }
 
@@ -73,6 +79,7 @@ export class Steps {
   }
 
   async #send(steps: readonly Step[]): Promise<void> {
+    this.#underWay += 1
     try {
       const confirm = this.#options.waitReplicas > 0 && steps.some((step) => step.confirm)
       const { answers, confirmed } = confirm
@@ -81,6 +88,8 @@ export class Steps {
       this.#settleAll(steps, answers, confirmed)
     } catch (error) {
       for (const step of steps) step.reject(redisError(error, step.resource))
+    } finally {
+      this.#underWay -= 1
     }
   }
 

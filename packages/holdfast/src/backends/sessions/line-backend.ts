@@ -16,6 +16,7 @@ import type {
   Sink,
   Verdict,
 } from '../../core/backend.js'
+import { idOfAnotherName } from '../../core/claim-text.js'
 import { OutcomeUnknownError } from '../../core/errors.js'
 import { admittedCount, blockersOf, sameShape } from '../../core/line.js'
 import { every, monotonicMs } from '../shared/clock.js'
@@ -62,6 +63,7 @@ export class LineBackend<Session extends NodeSession, Own extends OwnNode> imple
     for (;;) {
       const entry = this.#entries.get(claim.id)
       if (entry === undefined) return await this.#enter(asked)
+      if (entry.claim.resource !== claim.resource) throw idOfAnotherName()
       if (entry.phase === 'standing' && !entry.isAbandoned) return await this.#again(entry, asked)
       await entry.done
       // What could not be given up stands again, and is given up again by whoever asked for it.
@@ -251,9 +253,9 @@ export class LineBackend<Session extends NodeSession, Own extends OwnNode> imple
     }
   }
 
-  async release({ id }: Claim): Promise<Release> {
+  async release({ id, resource }: Claim): Promise<Release> {
     const entry = this.#entries.get(id)
-    if (entry === undefined) return 'gone'
+    if (entry === undefined || entry.claim.resource !== resource) return 'gone'
     entry.isAbandoned = true
     while (entry.phase !== 'standing') {
       await entry.done

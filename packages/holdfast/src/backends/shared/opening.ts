@@ -60,3 +60,30 @@ export async function readCa(path: string, backend: string): Promise<string> {
     )
   }
 }
+
+/** The token that the options `token` or `tokenFile` give; the path of a file does not show in a list of processes. */
+export async function tokenIn(options: ReadonlyMap<string, string>, backend: string): Promise<string | null> {
+  const [token, path] = [options.get('token'), options.get('tokenFile')]
+  if (token !== undefined && path !== undefined) {
+    throw new InvalidInputError('token', 'left out beside `tokenFile`', typeof token)
+  }
+  if (path === undefined) return token === undefined ? null : checkToken(token)
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (cause) {
+    throw new UnsupportedError(
+      `The file ${quote(path)} of the URL's option \`tokenFile\` could not be read.`,
+      { backend, cause },
+    )
+  }
+  return checkToken(text.trim())
+}
+
+/** A token goes into a header, and must not begin another one. */
+export function checkToken(token: unknown): string {
+  if (typeof token !== 'string' || !/^[\x21-\x7e]{1,256}$/.test(token)) {
+    throw new InvalidInputError('token', 'a text of visible characters', typeof token)
+  }
+  return token
+}

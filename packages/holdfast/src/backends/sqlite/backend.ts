@@ -19,6 +19,7 @@ import type {
 import { InvalidInputError, UnsupportedError } from '../../core/errors.js'
 import { type Decision, decide, LIMIT_MAX, renewedExpiry, viewLine } from '../../core/line.js'
 import { NAME_BYTES_MAX, refOf } from '../../core/names.js'
+import { checkBoolean } from '../../core/options.js'
 import { Attempts } from './attempts.js'
 import type { DriverName, SqliteDatabase } from './client.js'
 import { breathe, type Machine, thisMachine } from './clock.js'
@@ -38,6 +39,11 @@ export interface SqliteOptions {
   readonly driver?: DriverName | undefined
   /** How long a request may wait for others to finish writing. 5,000 by default. */
   readonly busyMs?: number | undefined
+  /**
+   * Whether what is asked for in one turn of the event loop is written in one transaction. For programs with many callers
+   * at once, such as the service: a commit is the dearest part of a request. A single caller waits a little longer.
+   */
+  readonly together?: boolean | undefined
   /** The machine's clock and boot, for tests. */
   readonly machine?: Machine | undefined
 }
@@ -83,7 +89,7 @@ export function sqliteBackend(options: SqliteOptions): Backend {
 
 /** Where and how a file is opened, checked. */
 export function connectionOptions(options: SqliteOptions): ConnectionOptions {
-  const { path, database, driver, busyMs = BUSY_MS } = options
+  const { path, database, driver, busyMs = BUSY_MS, together = false } = options
   if (typeof path !== 'string' || path === '') throw new InvalidInputError('path', 'the path of a file', path)
   if (path.startsWith(':memory:')) {
     throw new UnsupportedError(
@@ -94,7 +100,7 @@ export function connectionOptions(options: SqliteOptions): ConnectionOptions {
   if (!Number.isInteger(busyMs) || busyMs < 0 || busyMs > 2 ** 31 - 1) {
     throw new InvalidInputError('busyMs', 'a whole number of milliseconds from 0 to 2147483647', busyMs)
   }
-  return { path, database, driver, busyMs }
+  return { path, database, driver, busyMs, together: checkBoolean(together, 'together') }
 }
 
 class SqliteBackend implements Backend {

@@ -9,7 +9,7 @@ import {
   UnsupportedError,
 } from '../../core/errors.js'
 import type { DriverName, SqliteDatabase, SqliteStatement } from './client.js'
-import { elapsedMs, jittered, type Machine, Pauses } from './clock.js'
+import { breathe, elapsedMs, jittered, type Machine, Pauses } from './clock.js'
 import { pickDriver } from './driver.js'
 import { busyError, driverError, isBusy, isNoTransaction } from './errors.js'
 import { prepareFile, refuseNetworkFileSystem } from './file-system.js'
@@ -23,6 +23,15 @@ export interface ConnectionOptions {
   readonly busyMs: number
   /** `FULL`: what is committed outlasts a power cut. `NORMAL`, the default: only the end of the process. */
   readonly synchronous?: 'FULL' | 'NORMAL'
+  /** Whether what is written in one turn of the event loop is written in one transaction. */
+  readonly together?: boolean
+}
+
+/** One write among others. */
+interface Write {
+  readonly work: (sql: Sql) => unknown
+  readonly resolve: (result: unknown) => void
+  readonly reject: (error: unknown) => void
 }
 
 /**
@@ -32,6 +41,8 @@ const BUSY_TIMEOUT_MS = 0
 const PAGE_BYTES = 1_024
 const PAUSE_MIN_MS = 1
 const PAUSE_MAX_MS = 16
+/** Bounds how long one transaction keeps the event loop, and everybody else who wants to write. */
+const TOGETHER_MAX = 64
 
 /** Gives the statement for a text, prepared once per connection. */
 export type Sql = (text: string) => SqliteStatement
@@ -42,6 +53,7 @@ export class Connection {
   readonly #pauses = new Pauses()
   readonly #statements = new Map<string, SqliteStatement>()
   #database: SqliteDatabase | null = null
+  #gathered: Write[] = []
   /**
    * Set when the tables are there, so that a hasty request finds the backend not open rather than half open.
    */
@@ -72,7 +84,11 @@ export class Connection {
    */
   async write<T>(work: (sql: Sql) => T): Promise<T> {
     if (!this.#ready) throw this.#notOpen()
-    return await this.#patiently((database) => this.#transaction(database, work))
+    if (this.#options.together !== true) return await this.#writeOne(work)
+    return await new Promise<T>((resolve, reject) => {
+      this.#gathered.push({ work, resolve: resolve as Write['resolve'], reject })
+      if (this.#gathered.length === 1) void this.#flush()
+    })
   }
 
   /** Runs `work` without a transaction. Each statement in it sees one consistent state. */
@@ -143,6 +159,42 @@ export class Connection {
     )
     const { synchronous = 'NORMAL' } = this.#options
     if (synchronous === 'NORMAL') await this.#patiently(() => database.exec('PRAGMA synchronous = NORMAL'))
+  }
+
+  #writeOne<T>(work: (sql: Sql) => T): Promise<T> {
+    return this.#patiently((database) => this.#transaction(database, work))
+  }
+
+  /** Once everything has been read that has arrived, all that it asks for is written in the order in which it came. */
+  async #flush(): Promise<void> {
+    await breathe()
+    const gathered = this.#gathered
+    this.#gathered = []
+    for (let from = 0; from < gathered.length; from += TOGETHER_MAX) {
+      await this.#writeTogether(gathered.slice(from, from + TOGETHER_MAX))
+    }
+  }
+
+  async #writeTogether(writes: readonly Write[]): Promise<void> {
+    let hasThrown = false
+    const all = (sql: Sql): readonly unknown[] => {
+      hasThrown = true
+      const results = writes.map(({ work }) => work(sql))
+      hasThrown = false
+      return results
+    }
+    try {
+      const results = await this.#writeOne(all)
+      for (const [index, { resolve }] of writes.entries()) resolve(results[index])
+    } catch (error) {
+      // What one of them has done wrong is no business of the others, and nothing of it was written.
+      if (hasThrown && !(error instanceof OutcomeUnknownError)) await this.#writeApart(writes)
+      else for (const { reject } of writes) reject(error)
+    }
+  }
+
+  async #writeApart(writes: readonly Write[]): Promise<void> {
+    for (const { work, resolve, reject } of writes) await this.#writeOne(work).then(resolve, reject)
   }
 
   /** Tries again, between pauses that leave the process free, as long as somebody else has the file. */

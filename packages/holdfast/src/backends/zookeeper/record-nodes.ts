@@ -2,7 +2,7 @@
 
 import { isUnanswered } from '../sessions/entry.js'
 import type { Cell, CellChange } from '../shared/cell-records.js'
-import { isRecordKey, type StoredRecord, writeRecordText } from '../shared/record-text.js'
+import { isRecordKey, writeRecordText } from '../shared/record-text.js'
 import { hasCode, translated, unlessMissing } from './errors.js'
 import { makeFolder } from './folders.js'
 import type { OwnClaim } from './own-claims.js'
@@ -12,12 +12,19 @@ import {
   type RecordNode,
   type RecordPaths,
   readRecordNode,
-  touchMs,
 } from './record-node.js'
 import type { RecordSessions } from './record-sessions.js'
+import { type Data, isBeaten, isDone, removal, storedOf, whatWasMade } from './record-steps.js'
 import { ServerTime } from './server-time.js'
 import type { ZookeeperSession } from './session.js'
-import { type Acl, type MultiOperation, type Stat, type ZooKeeper, ZooKeeperError } from './wire/zookeeper.js'
+import {
+  type Acl,
+  type MultiOperation,
+  type MultiResult,
+  type Stat,
+  type ZooKeeper,
+  ZooKeeperError,
+} from './wire/zookeeper.js'
 
 export type Attempted =
   | {
@@ -27,11 +34,6 @@ export type Attempted =
       readonly stat: Stat
     }
   | { readonly kind: 'beaten'; readonly cell: Cell<NodeVersion> }
-
-interface Data {
-  readonly data: Buffer
-  readonly stat: Stat
-}
 
 const NOTHING = Buffer.alloc(0)
 const ROUNDS_MAX = 50
@@ -165,12 +167,9 @@ export class RecordNodes {
       const writing = client.multi(operations)
       const looking = makes ? unlessMissing(client.getData(path)) : null
       looking?.catch(() => {})
+      let first: MultiResult | undefined
       try {
-        const [first] = await writing
-        const stat = first?.type === 'setData' ? first.stat : (await looking)?.stat
-        if (stat?.version === 0 || (stat !== undefined && !makes)) return { stat }
-        // It was made, and changed before we looked. The rule decides what to make of that.
-        return { instead: (await looking) ?? null }
+        ;[first] = await writing
       } catch (error) {
         if (makes && hasCode(error, 'NO_NODE') && (error as ZooKeeperError).index === 0) {
           await makeFolder(client, this.#paths.folderOf(key), this.#acl)
@@ -180,6 +179,10 @@ export class RecordNodes {
         // A refusal comes from the leader in its turn, and what is read behind it on the same connection is no older.
         return { instead: makes ? ((await looking) ?? null) : await unlessMissing(client.getData(path)) }
       }
+      if (first?.type === 'setData') return { stat: first.stat }
+      const seen = looking === null ? null : await whatWasMade(looking)
+      // If it was changed before we looked, the rule decides what to make of that.
+      return seen?.stat.version === 0 ? { stat: seen.stat } : { instead: seen }
     }
   }
 
@@ -270,48 +273,4 @@ export class RecordNodes {
     const { version, claim } = node.version
     return { operations: removal(path, version, claim === null ? [] : [claim]) }
   }
-}
-
-/** What shall stand in the node. */
-function storedOf(before: NodeVersion | null, change: CellChange, sessionMs: number): StoredRecord {
-  const { record, lease, retentionMs } = change
-  const leaseMs = typeof lease === 'number' ? lease : null
-  if (retentionMs !== 'keep') {
-    // An unfinished one stays longer by what may pass before it is known to be abandoned.
-    const longerMs =
-      leaseMs === null || retentionMs === null ? 0 : sessionMs + touchMs(retentionMs, sessionMs)
-    const longer = retentionMs === null ? null : retentionMs + longerMs
-    return { record, leaseMs, retentionMs: longer, endsAtMs: null }
-  }
-  if (record.state === 'in-progress') {
-    return {
-      record,
-      leaseMs: before?.leaseMs ?? null,
-      retentionMs: before?.retentionMs ?? null,
-      endsAtMs: null,
-    }
-  }
-  return { record, leaseMs, retentionMs: null, endsAtMs: before?.endsAtMs ?? null }
-}
-
-function removal(path: string, version: number, children: readonly string[]): readonly MultiOperation[] {
-  const below = children.map((name) => ({ type: 'delete', path: `${path}/${name}` }) as const)
-  return [...below, { type: 'delete', path, version }]
-}
-
-async function isDone(client: ZooKeeper, operations: readonly MultiOperation[]): Promise<boolean> {
-  try {
-    await client.multi(operations)
-    return true
-  } catch (error) {
-    if (isBeaten(error)) return false
-    throw error
-  }
-}
-
-const BEATEN = ['NO_NODE', 'NODE_EXISTS', 'BAD_VERSION', 'NOT_EMPTY'] as const
-
-/** Somebody else has changed something meanwhile. */
-function isBeaten(error: unknown): boolean {
-  return BEATEN.some((code) => hasCode(error, code))
 }

@@ -3,6 +3,9 @@ import { FaultPlan } from './faulty-backend.js'
 import { needsFairness, needsLease, type Theme } from './theme.js'
 import { later, PATIENCE_MS, rejectionOf, sleep } from './waiting.js'
 
+/** As long as the core lets one request block. */
+const BLOCK_MS = 1_000
+
 export const fairness: Theme = {
   name: 'fairness',
   needs: [needsFairness],
@@ -85,6 +88,8 @@ export const fairness: Theme = {
         // From here on it neither hears nor is heard, as if it had been killed.
         plan.add({ on: ['attempt', 'renew', 'release'], fault: 'swallow-request' })
         plan.add({ on: 'push', fault: 'drop' })
+        // A store that blocks may still answer what it was asked before, and must not find the lock free then.
+        if (bench.guarantees.waiting === 'block') await sleep(BLOCK_MS)
         const patient = later(c.mutex('queue').acquire({ waitMs: 2 * waiterLeaseMs + PATIENCE_MS }))
         await bench.waiting(a, 'queue', 2)
         await hold.release()

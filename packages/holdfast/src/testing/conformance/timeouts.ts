@@ -126,7 +126,8 @@ const holders: readonly Case[] = [
     async run(bench) {
       const [a, b] = await bench.pair()
       await using hold = await a.mutex('busy').acquire({ note: 'nightly report' })
-      for (const waitMs of [0, 60]) {
+      // Long enough that a busy machine has asked the store by then.
+      for (const waitMs of [0, 500]) {
         const error = asError(AcquireTimeoutError, await rejectionOf(b.mutex('busy').acquire({ waitMs })))
         assert.equal(error.holder?.note, 'nightly report')
         assert.equal(error.holder?.owner.pid, pid)

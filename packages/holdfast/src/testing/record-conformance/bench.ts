@@ -159,9 +159,14 @@ export class RecordBench {
     return taken
   }
 
-  /** Waits until the store itself says that the record is gone. */
+  /**
+   * Waits until the store itself says that the record is gone, to both: where its clock is coarse, one client can be sure
+   * of it a moment before the other.
+   */
   async untilGone(key: string): Promise<void> {
-    await this.until(async () => (await this.b.read(key)) === null, 'the record is gone after its retention')
+    const isGone = async (): Promise<boolean> =>
+      (await this.b.read(key)) === null && (await this.a.read(key)) === null
+    await this.until(isGone, 'the record is gone after its retention')
   }
 
   end(own: OwnClaim, state: FinishAsk['state'], result: string | null = null): FinishAsk {

@@ -98,7 +98,7 @@ const ending: readonly RecordCase[] = [
       await bench.a.finish(bench.end(own, 'completed', 'once'))
       const again = { ...bench.end(own, 'completed', 'twice'), retentionMs: 3_600_000 }
       await bench.until(async () => (await bench.a.finish(again)) === 'stale', 'the record ends all the same')
-      assert.equal(await bench.b.read(own.key), null)
+      await bench.untilGone(own.key)
     },
   },
   {

@@ -27,7 +27,9 @@ export const needsStrictFences: RecordNeed = ({ traits }) =>
   traits.fencing === 'strict' ? null : `the store declares \`fencing: '${traits.fencing}'\``
 
 export const needsForEver: RecordNeed = ({ traits }) =>
-  traits.retentionMaxMs === null ? null : `the store declares \`retentionMaxMs: ${traits.retentionMaxMs}\``
+  traits.retentionMaxMs === null || traits.keeps === 'durable'
+    ? null
+    : `the store declares \`retentionMaxMs: ${traits.retentionMaxMs}\``
 
 export const needsPurge: RecordNeed = ({ purges }) =>
   purges ? null : 'the store removes what is over by itself'

@@ -2,10 +2,13 @@ import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import express from 'express'
 import { expressIdempotency, idempotencyOf, redirectAfterPost } from '../../../src/http.js'
+import { writeLate } from '../late.js'
 import {
   type Adapter,
   closeServer,
+  DROPS_LENGTH,
   drops,
+  latePlanOf,
   listening,
   optionsFor,
   PARTS,
@@ -83,6 +86,24 @@ function streamRoutes(app: express.Express, world: World): void {
   app.post('/drip', (request, response) => {
     world.ran(request.path)
     Readable.from(drops(world)).pipe(response.type('text/plain'))
+  })
+  app.post('/faulty/:rest', (request, response) => {
+    const isFirst = world.ran(request.path) === 1
+    response.type('text/plain').end(isFirst ? { not: 'text' } : 'right')
+  })
+  app.post('/drip-sized', (request, response) => {
+    world.ran(request.path)
+    response.type('text/plain').set('content-length', DROPS_LENGTH).flushHeaders()
+    Readable.from(drops(world)).pipe(response)
+  })
+  app.post(['/late-:way/:rest', '/begun-:way/:rest'], async (request, response) => {
+    const { path } = request
+    const { way, isBegun } = latePlanOf(path)
+    world.ran(path)
+    if (!isBegun) await world.pass(path)
+    if (way === 'nothing') response.end()
+    else if (way === 'file') response.type('text/plain').sendFile(world.file)
+    else await writeLate(response.type('text/plain'), way, world.pass(path))
   })
   app.post('/events', async (request, response) => {
     world.ran(request.path)

@@ -3,9 +3,12 @@ import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { fastifyIdempotency, idempotencyOf, redirectAfterPost } from '../../../src/http.js'
+import { writeLate } from '../late.js'
 import {
   type Adapter,
+  DROPS_LENGTH,
   drops,
+  latePlanOf,
   listening,
   optionsFor,
   PARTS,
@@ -98,6 +101,28 @@ function streamRoutes(app: FastifyInstance, world: World): void {
     world.ran(request.url)
     return reply.type('text/plain').send(Readable.from(drops(world)))
   })
+  app.post('/faulty/:rest', async (request, reply) => {
+    const isFirst = world.ran(request.url) === 1
+    return reply.type('text/plain').send(isFirst ? { not: 'text' } : 'right')
+  })
+  app.post('/drip-sized', async (request, reply) => {
+    world.ran(request.url)
+    const text = Readable.from(drops(world))
+    return reply.type('text/plain').header('content-length', DROPS_LENGTH).send(text)
+  })
+  for (const url of ['/late-:way/:rest', '/begun-:way/:rest']) {
+    app.post(url, async (request, reply) => {
+      const { way, isBegun } = latePlanOf(request.url)
+      world.ran(request.url)
+      if (!isBegun) await world.pass(request.url)
+      if (way === 'nothing') return undefined
+      if (way === 'file') return reply.type('text/plain').send(createReadStream(world.file))
+      reply.hijack()
+      reply.raw.setHeader('content-type', 'text/plain')
+      await writeLate(reply.raw, way, world.pass(request.url))
+      return reply
+    })
+  }
   app.post('/events', async (request, reply) => {
     world.ran(request.url)
     return reply.type('text/event-stream').send(Readable.from(events(world)))

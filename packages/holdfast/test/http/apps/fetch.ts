@@ -8,10 +8,13 @@ import {
   redirectAfterPost,
 } from '../../../src/http.js'
 import { fetchServer } from '../bridge.js'
+import { lateBody } from '../late.js'
 import {
   type Adapter,
   closeServer,
+  DROPS_LENGTH,
   drops,
+  latePlanOf,
   listening,
   optionsFor,
   PARTS,
@@ -89,6 +92,13 @@ function give({ status, headers = {}, json, body }: Plan): Response {
 async function streamed(world: World, path: string, _context: HttpContext | undefined): Promise<Response> {
   const nth = world.ran(path)
   const text = { headers: { 'content-type': 'text/plain' } }
+  if (path.startsWith('/faulty/'))
+    return nth === 1 ? (undefined as unknown as Response) : new Response('right')
+  if (/^\/(late|begun)-/.test(path)) {
+    const { way, isBegun } = latePlanOf(path)
+    if (!isBegun) await world.pass(path)
+    return new Response(lateBody(way, world.file, world.pass(path)), text)
+  }
   switch (path) {
     case '/redirect':
       return redirectAfterPost(`/orders/${nth}`)
@@ -105,6 +115,10 @@ async function streamed(world: World, path: string, _context: HttpContext | unde
       return new Response(Readable.toWeb(createReadStream(world.file)) as ReadableStream<Uint8Array>, text)
     case '/drip':
       return new Response(streamOf(drops(world)), text)
+    case '/drip-sized':
+      return new Response(streamOf(drops(world)), {
+        headers: { ...text.headers, 'content-length': DROPS_LENGTH },
+      })
     case '/events':
       return new Response(streamOf(events(world)), { headers: { 'content-type': 'text/event-stream' } })
     default:

@@ -6,10 +6,13 @@ import { stream, streamSSE } from 'hono/streaming'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { honoIdempotency, type IdempotencyVariables, redirectAfterPost } from '../../../src/http.js'
 import { fetchServer } from '../bridge.js'
+import { lateBody } from '../late.js'
 import {
   type Adapter,
   closeServer,
+  DROPS_LENGTH,
   drops,
+  latePlanOf,
   listening,
   optionsFor,
   PARTS,
@@ -93,6 +96,23 @@ function streamRoutes(app: Hono<Env>, world: World): void {
     world.ran(c.req.path)
     const text = Readable.from(drops(world), { objectMode: false })
     return c.body(Readable.toWeb(text) as ReadableStream<Uint8Array>, 200, { 'content-type': 'text/plain' })
+  })
+  app.post('/faulty/:rest', (c) => {
+    if (world.ran(c.req.path) === 1) return undefined as unknown as Response
+    return c.text('right')
+  })
+  app.post('/drip-sized', (c) => {
+    world.ran(c.req.path)
+    const text = Readable.from(drops(world), { objectMode: false })
+    const headers = { 'content-type': 'text/plain', 'content-length': DROPS_LENGTH }
+    return c.body(Readable.toWeb(text) as ReadableStream<Uint8Array>, 200, headers)
+  })
+  app.on('POST', ['/:late{late-[a-z]+}/:rest', '/:begun{begun-[a-z]+}/:rest'], async (c) => {
+    const { path } = c.req
+    const { way, isBegun } = latePlanOf(path)
+    world.ran(path)
+    if (!isBegun) await world.pass(path)
+    return c.newResponse(lateBody(way, world.file, world.pass(path)), 200, { 'content-type': 'text/plain' })
   })
   app.post('/events', (c) => {
     world.ran(c.req.path)

@@ -231,4 +231,16 @@ export const answering: readonly HttpCase[] = [
       expectReplay(await first(ask), retried)
     },
   },
+  {
+    title: '51. an answer that is none, or cannot be sent, is a fault: the next request runs, at once',
+    async run(bench) {
+      const [first, second] = await bench.pair()
+      const ask = { path: bench.path('faulty'), key: bench.key() }
+      const failed = await first(ask)
+      expect([failed.status, failed.json]).toEqual([500, { handled: 'by the error handler' }])
+      const retried = await second(ask)
+      expect([retried.status, retried.text, retried.replayed]).toEqual([200, 'right', false])
+      expectReplay(await first(ask), retried)
+    },
+  },
 ]

@@ -118,6 +118,35 @@ export const guarding: readonly HttpCase[] = [
     },
   },
   {
+    title: '57. what somebody has settled without an answer of HTTP is told as done, and nothing hangs',
+    async run(bench) {
+      const [client, send] = [await bench.client(), await bench.server()]
+      const path = bench.path('json')
+      const scope = { tenant: 'ann', operation: `POST ${path}` }
+      const answer = { status: 200, headers: [], kept: 'text', body: 'x' }
+      for (const settled of [
+        undefined,
+        null,
+        'found out',
+        { orderId: 7 },
+        { ...answer, status: 99 },
+        { ...answer, headers: [['location']] },
+        { ...answer, headers: [['x-kept', 'a\r\nset-cookie: b']] },
+        { ...answer, kept: 'whole' },
+        { ...answer, body: 7 },
+      ]) {
+        const key = bench.key()
+        await client.run<unknown>({ scope, key }, () => settled)
+        expectProblem(await send({ path, key }), 409, 'idempotency-result-not-replayable', false)
+      }
+      const key = bench.key()
+      await client.run<unknown>({ scope, key }, () => answer)
+      const reply = await send({ path, key })
+      expect([reply.status, reply.text, reply.replayed]).toEqual([200, 'x', true])
+      expect(bench.world.count(path)).toBe(0)
+    },
+  },
+  {
     title: '58. problems and replays pass what comes after, and do not rewrite the record',
     async run(bench) {
       const [first, second] = await bench.pair()

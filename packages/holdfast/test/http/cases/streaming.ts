@@ -191,4 +191,37 @@ export const streaming: readonly HttpCase[] = [
       expect(bench.world.count('/drip')).toBe(before + 1)
     },
   },
+  {
+    title: '50. with a known length all of it waits for the store, however long the body takes',
+    async run(bench) {
+      const late = await bench.client(
+        {},
+        {
+          finish: async (_ask, next) => {
+            await sleep(300)
+            return await next()
+          },
+        },
+      )
+      const [first, second] = [await bench.server({}, late), await bench.server()]
+      const gate = bench.world.gate('drip')
+      const path = '/drip-sized'
+      const before = bench.world.count(path)
+      const key = bench.key()
+      let seen = ''
+      const answer = first({ path, key }, undefined, (text) => {
+        seen += text
+      })
+      await bench.world.begun(path, before + 1)
+      // Longer than a body may take that is collected although its length is not known.
+      await sleep(250)
+      const early = seen
+      gate.open()
+      const fresh = await answer
+      expectReplay(await second({ path, key }), fresh)
+      expect(early).toBe('')
+      expect([fresh.text, fresh.headers['content-length']]).toEqual(['first drop\nlast drop\n', '21'])
+      expect(bench.world.count(path)).toBe(before + 1)
+    },
+  },
 ]

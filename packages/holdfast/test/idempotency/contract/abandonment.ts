@@ -1,9 +1,27 @@
+import assert from 'node:assert/strict'
 import { performance } from 'node:perf_hooks'
 import { expect } from 'vitest'
-import { later } from '../../../src/testing/conformance/waiting.js'
-import { Counted, Gate, never, type RunCase, refusal, SECRET } from './bench.js'
+import { BackendUnavailableError } from '../../../src/core/errors.js'
+import { later, rejectionOf, sleep } from '../../../src/testing/conformance/waiting.js'
+import { Counted, Gate, never, type RunBench, type RunCase, refusal, SECRET } from './bench.js'
 
 const PATIENT = { inFlight: { waitMs: 50_000 } }
+
+/** A client whose first claim is answered when nothing is left of its lease. */
+async function late(bench: RunBench): ReturnType<RunBench['relayed']> {
+  let claims = 0
+  return await bench.relayed(
+    {
+      claim: async (_ask, next) => {
+        const answer = await next()
+        claims += 1
+        if (claims === 1) await sleep(bench.shortMs + 100)
+        return answer
+      },
+    },
+    { leaseMs: bench.shortMs },
+  )
+}
 
 export const abandonment: readonly RunCase[] = [
   {
@@ -88,6 +106,88 @@ export const abandonment: readonly RunCase[] = [
       const asked = bench.b.run(unclear, never, { onAbandoned: () => Promise.reject(own) })
       await expect(asked).rejects.toBe(own)
       expect(await bench.a.inspect(unclear)).toMatchObject({ state: 'in-progress', attempt: 2 })
+    },
+  },
+  {
+    title: '13. a takeover whose answer comes too late leaves it open what came of the work',
+    waits: true,
+    async run(bench) {
+      const [asked, resolved] = [bench.target(), bench.target()]
+      await Promise.all([bench.abandoned(asked), bench.abandoned(resolved)])
+      await Promise.all([bench.untilAbandoned(asked), bench.untilAbandoned(resolved)])
+      const [asking, resolving] = await Promise.all([late(bench), late(bench)])
+      const onAbandoned = (): never => assert.fail('It was asked without a lease.')
+      await Promise.all([
+        refusal(asking.client.run(asked, never, { onAbandoned }), 'LOCK_LOST', bench.patienceMs),
+        refusal(resolving.client.resolve(resolved, { complete: 'paid' }), 'LOCK_LOST', bench.patienceMs),
+      ])
+      expect([asking.relay.finished, resolving.relay.finished]).toEqual([[], []])
+      for (const order of [asked, resolved]) {
+        expect(['in-progress', 'abandoned']).toContain((await bench.b.inspect(order))?.state)
+      }
+      const found: number[] = []
+      const second = await bench.b.run<unknown>(asked, never, {
+        ...PATIENT,
+        onAbandoned: ({ attempt }) => {
+          found.push(attempt)
+          return { complete: 'found' }
+        },
+      })
+      expect([second.value, found]).toEqual(['found', [2]])
+      await bench.until(async () => {
+        const error = await rejectionOf(bench.b.run(resolved, never, { onAbandoned: 'block' }))
+        expect(['IN_PROGRESS', 'ABANDONED']).toContain(Reflect.get(error as Error, 'code'))
+        return Reflect.get(error as Error, 'code') === 'ABANDONED'
+      }, 'it is abandoned again')
+    },
+  },
+  {
+    title:
+      '13. work does not begin whose lease was lost while somebody found out what came of the attempt before',
+    waits: true,
+    async run(bench) {
+      const [silent, slow, stuck] = [bench.target(), bench.target(), bench.target()]
+      const orders = [silent, slow, stuck]
+      await Promise.all(orders.map((order) => bench.abandoned(order)))
+      await Promise.all(orders.map((order) => bench.untilAbandoned(order)))
+      const renew = (): never => {
+        throw new BackendUnavailableError('The store is down.', {})
+      }
+      const cut = await bench.relayed({ renew }, { leaseMs: bench.shortMs })
+      const cutOff = later(
+        cut.client.run(silent, never, {
+          onAbandoned: async () => {
+            await bench.untilAbandoned(silent)
+            return { retry: true }
+          },
+        }),
+      )
+      const { client, relay } = await bench.relayed({})
+      const limited = client.run(slow, never, {
+        maxRunMs: 200,
+        onAbandoned: async () => {
+          await sleep(600)
+          return { retry: true }
+        },
+      })
+      expect(await refusal(limited, 'LOCK_LOST')).toMatchObject({ reason: 'max-hold' })
+      // Nothing has its turn while this goes on, the timer of the lease neither.
+      const blocking = client.run(stuck, never, {
+        maxRunMs: 40,
+        onAbandoned: () => {
+          const end = performance.now() + 120
+          while (performance.now() < end);
+          return { retry: true }
+        },
+      })
+      expect(await refusal(blocking, 'LOCK_LOST')).toMatchObject({ reason: 'max-hold' })
+      expect(await refusal(cutOff, 'LOCK_LOST', bench.patienceMs)).toMatchObject({ reason: 'expired' })
+      expect([relay.finished, cut.relay.finished]).toEqual([[], []])
+      expect(await bench.b.inspect(silent)).toMatchObject({ state: 'abandoned', attempt: 2 })
+      const next = await bench.b.run<unknown>(silent, never, {
+        onAbandoned: ({ attempt }) => ({ complete: attempt }),
+      })
+      expect(next).toMatchObject({ value: 2, attempt: 3 })
     },
   },
   {

@@ -13,6 +13,7 @@ import {
   type IdempotencyEvent,
   type IdempotencyOptions,
   type RunContext,
+  type RunOptions,
   type Target,
 } from '../../../src/idempotency.js'
 import { later, PATIENCE_MS, rejectionOf, sleep, until } from '../../../src/testing/conformance/waiting.js'
@@ -129,18 +130,20 @@ export class RunBench {
   async abandoned(
     target: Target,
     begin: (context: RunContext) => Promise<unknown> = async () => undefined,
+    options: RunOptions = {},
   ): Promise<{ readonly fence: bigint }> {
     const client = await this.client({ leaseMs: this.shortMs })
     // The connection is made here, and not in the time of the lease.
     await client.inspect(target)
     const begun = new Gate()
     const fences: bigint[] = []
-    const running = client.run(target, async (context) => {
+    const work = async (context: RunContext): Promise<void> => {
       fences.push(context.fence)
       await begin(context)
       begun.open()
       await new Promise(() => undefined)
-    })
+    }
+    const running = client.run<unknown>(target, work, options)
     await Promise.race([begun.passed, later(running)])
     await client.close()
     return { fence: fences[0] ?? assert.fail('The work did not begin.') }

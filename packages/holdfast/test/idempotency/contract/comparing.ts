@@ -103,6 +103,27 @@ export const comparing: readonly RunCase[] = [
     },
   },
   {
+    title: '16. whoever looks a record up by its key alone compares nothing, also with a rule of the client',
+    waits: true,
+    async run(bench) {
+      const fingerprint = (input: unknown): string => String((input as { id: number }).id)
+      const client = await bench.client({ fingerprint })
+      const order = bench.target({ id: 1 })
+      const { scope, key } = order
+      await bench.abandoned(order, undefined, { fingerprint })
+      await bench.untilAbandoned(order)
+      expect(await client.inspect({ scope, key })).toMatchObject({ state: 'abandoned' })
+      expect(await client.resolve({ scope, key }, { complete: 'paid' })).toBe(true)
+      expect(await client.run<string>({ scope, key }, never)).toMatchObject({ value: 'paid' })
+      expect(await client.run<string>(order, never)).toMatchObject({ value: 'paid' })
+      await refusal(client.run({ ...order, input: { id: 2 } }, never), 'KEY_REUSED')
+      expect(await client.forget({ scope, key })).toBe(true)
+      // Without an input anything may come later.
+      await client.run({ scope, key }, () => 'anew')
+      expect(await client.run<string>({ ...order, input: { id: 3 } }, never)).toMatchObject({ value: 'anew' })
+    },
+  },
+  {
     title: '22. two tenants, and two operations, with the same key and input are two',
     async run({ a, b, target }) {
       const { key, input } = target()

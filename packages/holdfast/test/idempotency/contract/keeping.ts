@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { systemRuntime } from '../../../src/client/system.js'
 import type { Runtime } from '../../../src/core/runtime.js'
 import { recordKeyOf } from '../../../src/idempotency/keys.js'
-import { type Duration, encryptedCodec, type RunOptions } from '../../../src/idempotency.js'
+import { createTokens, type Duration, encryptedCodec, type RunOptions } from '../../../src/idempotency.js'
 import { later, sleep } from '../../../src/testing/conformance/waiting.js'
 import { Counted, Gate, never, type RunCase, refusal, SECRET } from './bench.js'
 
@@ -156,6 +156,30 @@ export const keeping: readonly RunCase[] = [
       const order = bench.target()
       await client.run(order, () => 'kept')
       expect(await bench.b.run<string>(order, never)).toMatchObject({ value: 'kept' })
+    },
+  },
+  {
+    title:
+      '21. the longest retention that the store has is taken, and a longer one is refused before it is asked',
+    applies: ({ retentionMaxMs }) => retentionMaxMs !== null,
+    async run(bench) {
+      const most = bench.traits.retentionMaxMs ?? 0
+      const { client, relay } = await bench.relayed({})
+      for (const retention of [most + 1, Number.MAX_SAFE_INTEGER]) {
+        await refusal(client.run(bench.target(), never, { retention }), 'UNSUPPORTED')
+        await refusal(bench.client({ retention }), 'UNSUPPORTED')
+        const token = { subject: 'user-1', purpose: 'order.form', ttlMs: retention }
+        await refusal(createTokens(client).issue(token), 'UNSUPPORTED')
+      }
+      expect([relay.calls, relay.issued]).toEqual([[], []])
+      const order = bench.target()
+      // An unfinished record lasts longer by its lease.
+      await client.run(order, () => 'kept', { retention: most, leaseMs: bench.traits.leaseMaxMs })
+      expect(await bench.b.run<string>(order, never)).toMatchObject({ value: 'kept', replayed: true })
+      const tokens = createTokens(client, { ttlMs: most })
+      const binding = { subject: 'user-1', purpose: 'order.form' }
+      const { token } = await tokens.issue(binding)
+      expect(await tokens.run(token, binding, () => 'shown')).toMatchObject({ value: 'shown' })
     },
   },
   {

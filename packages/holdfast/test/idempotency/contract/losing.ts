@@ -104,6 +104,31 @@ export const losing: readonly RunCase[] = [
     },
   },
   {
+    title: '15. an owner whose key was given to another request meanwhile does not get what came of that one',
+    async run(bench) {
+      const order = bench.target({ amount: 1 })
+      const [gate, begun] = [new Gate(), new Gate()]
+      const signals: AbortSignal[] = []
+      const first = later(
+        bench.a.run(order, async ({ signal }) => {
+          signals.push(signal)
+          begun.open()
+          await gate.passed
+          return 'of the first'
+        }),
+      )
+      await Promise.race([begun.passed, first])
+      expect(await bench.b.forget(order)).toBe(true)
+      const other = { ...order, input: { amount: 2 } }
+      expect(await bench.b.run(other, () => 'of the other')).toMatchObject({ replayed: false })
+      gate.open()
+      await refusal(first, 'LOCK_LOST')
+      // Long before its lease would have ended.
+      expect(signals.map(({ aborted }) => aborted)).toEqual([true])
+      expect(await bench.a.run<string>(other, never)).toMatchObject({ value: 'of the other', replayed: true })
+    },
+  },
+  {
     title: '7. a release that comes too late does not touch the record of the rival',
     waits: true,
     async run(bench) {
@@ -202,77 +227,6 @@ export const losing: readonly RunCase[] = [
       }
       await Promise.all(Array.from({ length: 12 }, (_, index) => run(index)))
       expect(runs).toBeGreaterThan(0)
-    },
-  },
-  {
-    title: '25. when the store is down nothing runs',
-    async run(bench) {
-      const claim = (): never => {
-        throw new BackendUnavailableError('The store is down.', {})
-      }
-      const { client } = await bench.relayed({ claim })
-      await refusal(client.run(bench.target(), never), 'BACKEND_UNAVAILABLE')
-      const silent = await bench.relayed({ claim: () => new Promise(() => undefined) }, { requestMs: 100 })
-      await refusal(silent.client.run(bench.target(), never), 'OUTCOME_UNKNOWN')
-    },
-  },
-  {
-    title: '25. when the store is down work can be allowed to run unprotected, which is told',
-    async run(bench) {
-      const claim = (): never => {
-        throw new BackendUnavailableError('The store is down.', {})
-      }
-      const { client } = await bench.relayed({ claim }, { storeDown: 'run-unprotected' })
-      const before = bench.events.length
-      const outcome = await client.run(bench.target(), async ({ fence, step, childKey, attempt }) => {
-        expect([fence, attempt]).toEqual([0n, 1])
-        return await step('one', () => childKey('one').length > 0)
-      })
-      expect(outcome).toMatchObject({ value: true, replayed: false, fence: 0n })
-      expect(bench.events.slice(before).map(({ type }) => type)).toContain('unprotected')
-      // A mistake of the caller is no outage.
-      await refusal(client.run({ ...bench.target(), key: '' }, never), 'INVALID_INPUT')
-    },
-  },
-  {
-    title: "25. a claim whose answer is lost is found again, and not taken for somebody else's",
-    async run(bench) {
-      let lost = 0
-      const { client } = await bench.relayed(
-        {
-          claim: async (_ask, next) => {
-            const answer = await next()
-            lost += 1
-            return lost === 1 ? await new Promise<never>(() => undefined) : answer
-          },
-        },
-        { requestMs: 1_000 },
-      )
-      const order = bench.target()
-      expect(await client.run(order, ({ attempt }) => attempt)).toMatchObject({ value: 1, replayed: false })
-      expect(await bench.b.run<number>(order, never)).toMatchObject({ value: 1, replayed: true })
-    },
-  },
-  {
-    title: '25. a client that is closed refuses, and its work is told to stop',
-    async run(bench) {
-      const client = await bench.client()
-      const order = bench.target()
-      const [begun, stopped] = [new Gate(), new Gate()]
-      const running = later(
-        client.run(order, async ({ signal }) => {
-          signal.addEventListener('abort', stopped.open)
-          begun.open()
-          await stopped.passed
-          return 'done'
-        }),
-      )
-      await Promise.race([begun.passed, running])
-      await client.close()
-      await Promise.race([stopped.passed, running])
-      expect(await running).toMatchObject({ value: 'done' })
-      await refusal(client.run(order, never), 'CLOSED')
-      await refusal(bench.b.run(order, never), 'IN_PROGRESS')
     },
   },
 ]

@@ -22,6 +22,7 @@ export interface Around {
   ) => Promise<readonly Renewal[]>
   readonly finish?: (ask: FinishAsk, next: () => Promise<FinishAnswer>) => Promise<FinishAnswer>
   readonly save?: (ask: ProgressAsk, next: () => Promise<FinishAnswer>) => Promise<FinishAnswer>
+  readonly spend?: (ask: SpendAsk, next: () => Promise<SpendAnswer>) => Promise<SpendAnswer>
 }
 
 /** A real store whose calls are noted, and go wrong where a test says so. */
@@ -85,7 +86,9 @@ export class RelayRecords implements RecordStore {
   }
 
   spend(ask: SpendAsk): Promise<SpendAnswer> {
-    return this.#inner.spend(ask)
+    this.calls.push('spend')
+    const next = (): Promise<SpendAnswer> => this.#inner.spend(ask)
+    return this.#around.spend === undefined ? next() : this.#around.spend(ask, next)
   }
 
   forget(key: string): Promise<boolean> {

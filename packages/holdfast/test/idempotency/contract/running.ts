@@ -113,7 +113,7 @@ export const running: readonly RunCase[] = [
     async run(bench) {
       const client = await bench.client({ leaseMs: bench.keptMs })
       const order = bench.target()
-      const lastsMs = 2.4 * bench.keptMs
+      const lastsMs = 3.1 * bench.keptMs
       const begun = new Gate()
       let isOver = false
       await client.inspect(order)

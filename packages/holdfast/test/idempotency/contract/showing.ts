@@ -2,12 +2,19 @@ import { randomBytes } from 'node:crypto'
 import { expect } from 'vitest'
 import { memoryBackend } from '../../../src/backends/memory/backend.js'
 import { createLocks } from '../../../src/client/client.js'
-import { createTokens, type Idempotency, type TokenOptions, type Tokens } from '../../../src/idempotency.js'
+import { BackendUnavailableError } from '../../../src/core/errors.js'
+import {
+  createTokens,
+  type Duration,
+  type Idempotency,
+  type TokenOptions,
+  type Tokens,
+} from '../../../src/idempotency.js'
 import { later } from '../../../src/testing/conformance/waiting.js'
 import { Counted, Gate, never, type RunBench, type RunCase, refusal, SECRET } from './bench.js'
 
 const BINDING = { subject: 'user-1', purpose: 'order.form' }
-const AT_ONCE = 50
+const AT_ONCE = 100
 
 /** Every way to take a token back. */
 const STRATEGIES = [
@@ -139,6 +146,75 @@ export const showing: readonly RunCase[] = [
       expect(await other.consume(token, BINDING)).toEqual({ answer: 'used', uses: 2 })
       expect(await one.consume(token, BINDING)).toEqual({ answer: 'used', uses: 3 })
     },
+  },
+  {
+    title:
+      '40. promote: a token that was shown in time lives on for the retention of its record, and no longer',
+    waits: true,
+    async run(bench) {
+      const { client, relay } = await bench.relayed({}, { leaseMs: bench.shortMs })
+      const tokens = createTokens(client, { ttlMs: 3_000 })
+      // Each is shown as soon as it is there, because a machine that stalls must not be too late for it.
+      const failing = async (retention: Duration): Promise<string> => {
+        const { token } = await tokens.issue(BINDING)
+        const work = (): Promise<never> => Promise.reject(new Error('no luck'))
+        await expect(tokens.run(token, BINDING, work, { retention })).rejects.toThrow('no luck')
+        return token
+      }
+      const [failed, brief] = [await failing('1h'), await failing(4_000)]
+      const { token: crashed } = await tokens.issue(BINDING)
+      const begun = new Gate()
+      const running = later(
+        tokens.run(crashed, BINDING, async () => {
+          begun.open()
+          await new Promise(() => undefined)
+        }),
+      )
+      await Promise.race([begun.passed, running])
+      const { token: unshown } = await tokens.issue(BINDING)
+      await client.close()
+      // The store gives each its time, some a little more. The last to be issued is the last to end.
+      await bench.until(async () => (await bench.b.store.read(relay.issued[3] ?? '')) === null, 'it ends')
+      const look = createTokens(bench.b)
+      await refusedTwice(look, unshown, ['missing'])
+      expect(await look.run(failed, BINDING, () => 'again')).toMatchObject({ value: 'again', attempt: 2 })
+      const again = look.run(crashed, BINDING, () => 'again', { inFlight: { waitMs: 50_000 } })
+      expect(await again).toMatchObject({ value: 'again', attempt: 2 })
+      await bench.until(
+        async () => (await bench.b.store.read(relay.issued[1] ?? '')) === null,
+        'it ends, too',
+      )
+      await refusedTwice(look, brief, ['missing'])
+    },
+  },
+  {
+    title: '40. lock: a token whose end the store does not take at once is used up all the same',
+    waits: true,
+    run: (bench) =>
+      withTokens('lock', async (make) => {
+        let [refused, refusals] = [0, 2]
+        const { client } = await bench.relayed({
+          spend: async (_ask, next) => {
+            refused += 1
+            if (refused <= refusals) throw new BackendUnavailableError('The store is down.', {})
+            return await next()
+          },
+        })
+        const [tokens, look] = [make(client), make(bench.b)]
+        const { token } = await tokens.issue(BINDING)
+        const counted = new Counted('done')
+        expect(await tokens.run(token, BINDING, counted.work)).toMatchObject({ value: 'done' })
+        expect(refused).toBe(3)
+        await refusedTwice(look, token, ['used'])
+        // Where the store never takes it, the value is real all the same, and it is told what is left to happen.
+        refusals = Number.POSITIVE_INFINITY
+        const other = await tokens.issue(BINDING)
+        const before = bench.events.length
+        expect(await tokens.run(other.token, BINDING, counted.work)).toMatchObject({ value: 'done' })
+        const told = bench.events.slice(before).filter(({ operation }) => operation === BINDING.purpose)
+        expect(told.map(({ type }) => type)).toContain('complete-failed')
+        expect(counted.runs).toBe(2)
+      }),
   },
   {
     title: '41. what a client sends instead of a token reaches the store as a digest, or not at all',

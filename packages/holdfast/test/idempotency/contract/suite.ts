@@ -15,7 +15,9 @@ import { completing } from './completing.js'
 import { keeping } from './keeping.js'
 import { losing } from './losing.js'
 import { describeNetwork } from './network.js'
+import { outages } from './outages.js'
 import { running } from './running.js'
+import { settling } from './settling.js'
 import { showing } from './showing.js'
 
 const CASES: readonly RunCase[] = [
@@ -23,7 +25,9 @@ const CASES: readonly RunCase[] = [
   ...comparing,
   ...completing,
   ...abandonment,
+  ...settling,
   ...losing,
+  ...outages,
   ...keeping,
   ...showing,
 ].toSorted((one, other) => Number.parseInt(one.title, 10) - Number.parseInt(other.title, 10))

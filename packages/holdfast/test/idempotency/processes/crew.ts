@@ -13,8 +13,11 @@ import type { OnAbandoned, RunOptions, Target } from '../../../src/idempotency.j
 
 const SCRIPT = fileURLToPath(new URL('./worker.mjs', import.meta.url))
 
-/** For everything that follows, on a machine that has other things to do. */
-export const PATIENCE_MS = 90_000
+/**
+ * For everything that follows, on a machine that has other things to do. Where every key has an owner that dies, a request may
+ * lose one process after the other, each with a lease to wait for.
+ */
+export const PATIENCE_MS = process.env['HOLDFAST_KILLS'] === 'full' ? 300_000 : 90_000
 
 export type Failpoint = 'after-claim' | 'in-the-middle' | 'after-effect' | 'after-completion'
 
@@ -144,6 +147,16 @@ export class Worker {
   }
 }
 
+export interface Effect {
+  readonly attempt: number
+  readonly fence: bigint
+  /** By the monotonic clock of the machine, in milliseconds: before the claim, and when the work began. */
+  readonly calledAt: number
+  readonly begunAt: number
+  /** When it was told that it had lost its lease; null: it never was. */
+  readonly abortedAt: number | null
+}
+
 /** Starts workers over one store, and knows what they did. */
 export class Crew {
   readonly leaseMs: number
@@ -186,9 +199,30 @@ export class Crew {
     return worker
   }
 
+  /** How many of its processes are dead. */
+  get deaths(): number {
+    return [...this.#workers].filter(({ isDead }) => isDead).length
+  }
+
   /** How often an effect came about, counted where the store has no part in it. */
-  async effectsOf({ key }: Target): Promise<number> {
-    return (await linesOf(this.#effects)).filter((line) => line === key).length
+  async effectsOf(target: Target): Promise<number> {
+    return (await this.attemptsOf(target)).length
+  }
+
+  /** The attempts that came to have an effect, in that order. */
+  async attemptsOf({ key }: Target): Promise<readonly Effect[]> {
+    const lines = (await linesOf(this.#effects)).map((line) => line.split(' ')).filter(([, of]) => of === key)
+    const abortedAt = new Map(
+      lines.flatMap(([kind, , attempt, at]) =>
+        kind === 'aborted' ? [[Number(attempt), Number(at)] as const] : [],
+      ),
+    )
+    return lines.flatMap(([kind, , number, fence = '', calledAt, begunAt]) => {
+      if (kind !== 'effect') return []
+      const attempt = Number(number)
+      const times = { calledAt: Number(calledAt), begunAt: Number(begunAt) }
+      return [{ attempt, fence: BigInt(fence), ...times, abortedAt: abortedAt.get(attempt) ?? null }]
+    })
   }
 
   /** How often the store has said of each record that a completion was accepted. */

@@ -42,13 +42,24 @@ function die() {
   return new Promise(() => {})
 }
 
+/** The same clock for all processes of a machine. */
+function nowMs() {
+  return Number(process.hrtime.bigint() / 1_000_000n)
+}
+
 /** @param {Order} order */
 async function run({ id, target, options, failpoint, reconciles, waits }) {
   const onAbandoned = reconciles ? () => ({ complete: 'reconciled' }) : options?.onAbandoned
+  const calledAt = nowMs()
   const outcome = await idempotency.run(
     target,
     async (context) => {
       const { attempt, fence, previous, signal } = context
+      const begunAt = nowMs()
+      signal.addEventListener('abort', () => {
+        appendFileSync(effects, `aborted ${target.key} ${attempt} ${nowMs()}\n`)
+        process.send?.({ id, kind: 'aborted', code: String(Reflect.get(signal.reason, 'code')) })
+      })
       await say({ id, kind: 'began', attempt, fence: String(fence) })
       // Only the first attempt meets with an accident: the next one has to get through.
       const accident = attempt === 1 ? failpoint : undefined
@@ -59,10 +70,8 @@ async function run({ id, target, options, failpoint, reconciles, waits }) {
       if (waits === 'until aborted' && !signal.aborted) {
         await new Promise((resolve) => signal.addEventListener('abort', resolve))
       }
-      appendFileSync(effects, `${target.key}\n`)
+      appendFileSync(effects, `effect ${target.key} ${attempt} ${fence} ${calledAt} ${begunAt}\n`)
       if (accident === 'after-effect') await die()
-      const aborted = signal.aborted ? String(Reflect.get(signal.reason, 'code')) : null
-      if (aborted !== null) process.send?.({ id, kind: 'aborted', code: aborted })
       return { by: process.pid, attempt, step, previous: previous?.attempt ?? null }
     },
     { ...options, ...(onAbandoned === undefined ? {} : { onAbandoned }) },

@@ -187,15 +187,18 @@ describe.skipIf(missing !== undefined)('a session of the ZooKeeper client', () =
   })
 
   it('is over when another client goes on with it and closes it', async () => {
-    const client = await open()
+    const { client, proxy } = await openBehindProxy()
     const states = statesOf(client)
     const { listener, seen } = remembering()
     const path = freshPath()
     await client.create(path, NOTHING, { mode: 'ephemeral' })
     await client.exists(path, listener)
+    // It may not take its session back before the other one has closed it.
+    proxy.refuse(true)
     const thief = await open({ session: client.sessionKey })
     expect(thief.sessionId).toBe(client.sessionId)
     await thief.close()
+    proxy.refuse(false)
     await eventually('it is over', () => client.state === 'expired')
     expect(await codeOfFailure(client.exists(path))).toEqual({ code: 'SESSION_EXPIRED', wasSent: false })
     expect(states.at(-1)).toBe('expired')

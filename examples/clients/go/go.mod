@@ -1,0 +1,3 @@
+module example.org/holdfast
+
+go 1.19

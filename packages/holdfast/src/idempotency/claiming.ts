@@ -1,0 +1,108 @@
+/** How a run gets its record: it claims it, waits for whoever is at work on it, or says what stands in the way. */
+
+import { AbandonedError, InProgressError, KeyReusedError, TokenRefusedError } from '../core/record-errors.js'
+import type { ClaimAnswer, ClaimRef } from '../core/records.js'
+import { type Claimed, leaseLost } from './attempt.js'
+import type { Settled } from './cache.js'
+import { tell } from './events.js'
+import type { Lease, LeaseKeeper } from './lease.js'
+import type { Plan } from './plan.js'
+import type { RecordDesk } from './record-desk.js'
+
+/** Stores that do not forget by themselves are swept a little, now and then. */
+const PURGE_EVERY_CLAIMS = 512
+const PURGE_MAX = 256
+
+/** Whoever waits for somebody else's work asks soon at first, and then less and less often. */
+const ASK_FIRST_MS = 10
+const ASK_LAST_MS = 250
+
+/** The record is this run's, for as long as the lease lasts. */
+export interface Won {
+  readonly kind: 'won'
+  readonly lease: Lease
+  readonly claimed: Claimed
+}
+
+type Departure = ReturnType<LeaseKeeper['departure']>
+
+export class Claiming {
+  readonly #desk: RecordDesk
+  readonly #leases: LeaseKeeper
+  #claims = 0
+
+  constructor(desk: RecordDesk, leases: LeaseKeeper) {
+    this.#desk = desk
+    this.#leases = leases
+  }
+
+  /** Claims the record, or finds out what stands in the way. */
+  async win<T>(plan: Plan<T>): Promise<Won | Settled> {
+    const { waitMs, leaseMs, retentionMs, onAbandoned, signal } = plan.settings
+    const { key, ref, fingerprint, onlyIssued } = plan
+    const until = this.#desk.nowMs() + waitMs
+    let pauseMs = ASK_FIRST_MS
+    for (;;) {
+      const owner = this.#desk.runtime.random.id()
+      const departure = this.#leases.departure()
+      const takeOver = onAbandoned !== 'block'
+      const ask = { key, owner, fingerprint, leaseMs, retentionMs, takeOver, onlyIssued }
+      const answer = await this.#desk.claim(ask, ref)
+      if (answer.kind === 'claimed') return this.#won(plan, owner, answer, departure)
+      if (answer.kind === 'settled') return answer
+      const error = this.#refusal(plan, answer)
+      const leftMs = until - this.#desk.nowMs()
+      if (answer.kind !== 'in-progress' || leftMs <= 0) throw error
+      const jitter = 0.75 + this.#desk.runtime.random.fraction() / 2
+      await this.#desk.pause(Math.min(pauseMs * jitter, leftMs, answer.leaseMs + 1), signal)
+      pauseMs = Math.min(pauseMs * 1.5, ASK_LAST_MS)
+      this.#desk.checkOpen()
+    }
+  }
+
+  #won<T>(plan: Plan<T>, owner: string, claimed: Claimed, departure: Departure): Won {
+    // Nothing begins after the end of the client. The store is closed as well by now, so the record runs out by itself.
+    this.#desk.checkOpen()
+    const claim = { key: plan.key, owner, fence: claimed.fence }
+    const lease = this.#leases.keep(claim, claimed.leaseMs, departure, plan.settings, plan.ref)
+    if (lease === null) {
+      // What was taken over is left to run out. Released, it would look like work that nobody had ever begun, and the
+      // next caller would do it again without finding out what came of it.
+      if (!claimed.tookOver) this.#giveBack(plan, claim)
+      throw leaseLost(plan.ref, this.#desk.store.name)
+    }
+    tell(plan.ref, claimed.tookOver ? 'takeover' : 'claimed', { attempt: claimed.attempt })
+    this.#purgeNowAndThen()
+    return { kind: 'won', lease, claimed }
+  }
+
+  /** Nobody has begun with it, so others need not wait for the lease. */
+  #giveBack<T>({ ref, settings: { retentionMs } }: Plan<T>, claim: ClaimRef): void {
+    const ask = { ...claim, state: 'released', result: null, retentionMs } as const
+    void this.#desk.finish(ask, ref, (error) => tell(ref, 'store-error', { error }))
+  }
+
+  #refusal<T>(plan: Plan<T>, answer: Exclude<ClaimAnswer, Claimed | Settled>): Error {
+    const context = { resource: plan.ref, backend: this.#desk.store.name }
+    switch (answer.kind) {
+      case 'mismatch':
+        tell(plan.ref, 'mismatch')
+        return new KeyReusedError(context)
+      case 'missing':
+        return new TokenRefusedError('missing', context)
+      case 'abandoned':
+        tell(plan.ref, 'abandoned', { attempt: answer.attempt })
+        return new AbandonedError(answer.attempt, context)
+      case 'in-progress':
+        tell(plan.ref, 'in-progress', { attempt: answer.attempt })
+        return new InProgressError(answer.leaseMs, context)
+    }
+  }
+
+  #purgeNowAndThen(): void {
+    this.#claims += 1
+    const { store } = this.#desk
+    if (this.#claims % PURGE_EVERY_CLAIMS !== 0 || store.purge === undefined) return
+    store.purge(PURGE_MAX).catch((error: unknown) => tell('', 'purge-failed', { error }))
+  }
+}

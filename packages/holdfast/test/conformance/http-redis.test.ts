@@ -1,0 +1,3 @@
+import { describeService } from './http-service.js'
+
+await describeService('redis')

@@ -1,0 +1,236 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { InvalidInputError, OutcomeUnknownError, type ResourceView } from 'holdfast'
+import { type Claim, type CounterAnswer, fenceOf, refOf, writeClaim } from 'holdfast/service'
+import { drainingProblem, ProblemError, problemOf } from '../problems.js'
+import {
+  type AcquireBody,
+  AcquireSchema,
+  type ReleaseBody,
+  ReleaseSchema,
+  type RenewBatchBody,
+  RenewBatchSchema,
+  type RenewBody,
+  RenewSchema,
+} from '../schemas/locks.js'
+import { UnauthenticatedError } from '../security/refused.js'
+import type { WaiterLimits } from '../security/waiters.js'
+import type { Watcher } from '../watch/watcher.js'
+import { wireClaim } from '../watch/wire.js'
+import {
+  type ClaimRules,
+  checkLease,
+  claimFor,
+  fenceText,
+  leaseOf,
+  nameFor,
+  readPlace,
+  type ToName,
+} from './claims.js'
+import { HangUp } from './hang-up.js'
+
+export interface LockRoutesOptions extends ClaimRules {
+  readonly watcher: Watcher
+  readonly waiters: WaiterLimits
+  /** Whether the service takes no new claims any more. */
+  readonly isDraining: () => boolean
+}
+
+/** Adds what takes, keeps and gives back. */
+export async function lockRoutes(app: FastifyInstance, options: LockRoutesOptions): Promise<void> {
+  const { counter, limits } = options
+
+  app.post<ToName & { Body: AcquireBody }>(
+    '/v1/locks/:name/acquire',
+    { schema: AcquireSchema },
+    (request, reply) => acquire(options, request, reply),
+  )
+
+  app.post<ToName & { Body: RenewBody }>('/v1/locks/:name/renew', { schema: RenewSchema }, (request) =>
+    renew(options, request),
+  )
+
+  app.post<ToName & { Body: ReleaseBody }>('/v1/locks/:name/release', { schema: ReleaseSchema }, (request) =>
+    release(options, request),
+  )
+
+  app.post<{ Body: RenewBatchBody }>(
+    '/v1/renew',
+    { schema: RenewBatchSchema, bodyLimit: limits.largeBodyBytesMax },
+    async (request) => {
+      const meant = request.body.claims.map(({ name, claim, fence, leaseMs }) => {
+        nameFor(options, request, 'acquire', name)
+        if (leaseMs > 0) checkLease(options, request, leaseMs)
+        return { ...readPlace(options, name, claim, fence), leaseMs }
+      })
+      const results = await counter.renew(meant)
+      return { results: results.map(({ state }) => state) }
+    },
+  )
+}
+
+async function acquire(
+  options: LockRoutesOptions,
+  request: FastifyRequest<ToName & { Body: AcquireBody }>,
+  reply: FastifyReply,
+): Promise<object> {
+  const { counter, watcher, waiters } = options
+  const name = nameFor(options, request, 'acquire', request.params.name)
+  const claim = claimFor(options, request, name)
+  const { waitMs = 0, stayMs = 0, id } = request.body
+  checkWait(options, waitMs, 'waitMs')
+  checkWait(options, stayMs, 'stayMs')
+  if (options.isDraining()) throw drainingProblem()
+  request.claimRef = refOf(claim.id)
+  const waits = waitMs > 0 || stayMs > 0
+  const leave = waits ? waiters.enter(name, request.principal.name, claim) : null
+  const mayReturn = id !== undefined
+  const hangUp = waitMs > 0 || !mayReturn ? new HangUp(request.raw.socket, reply.raw) : null
+  let answer: CounterAnswer | null = null
+  try {
+    const signal = waitMs > 0 ? (hangUp?.signal ?? null) : null
+    answer = await counter.acquire({ claim, waitMs, stayMs, signal, mayReturn })
+  } finally {
+    // A place that is kept counts, too.
+    if (leave !== null && stayMs > 0 && isPlaceKept(answer)) waiters.keep(claim, leave, stayMs)
+    else leave?.()
+  }
+  if (answer.kind !== 'granted') {
+    watcher.touch(name)
+    throw await refusal(options, request, claim, answer)
+  }
+  // The token may have lost its right while this waited.
+  if (!request.principal.stillMay('acquire', name)) {
+    await counter.release(claim)
+    throw new UnauthenticatedError()
+  }
+  const { fence, remainingMs, leaseMs, waitedMs } = answer
+  const { owner, note, weight } = claim
+  const shown = fence === null ? null : fenceOf(fence, 0)
+  watcher.acquired(name, { ref: request.claimRef, owner, note, weight, fence: shown, waitedMs, remainingMs })
+  // Nobody else knows an id that was minted here, so what its caller never hears of must not stay.
+  if (!mayReturn) hangUp?.whenGone(() => releaseUnheard(options, claim))
+  const lease = { ...leaseOf(claim.ttlMs, remainingMs), leaseMs }
+  return { name, claim: writeClaim(claim, fence), fence: shown === null ? null : String(shown), ...lease }
+}
+
+/** Whether the store keeps a place for a caller that is away now. */
+function isPlaceKept(answer: CounterAnswer | null): boolean {
+  if (answer?.kind === 'waiting') return true
+  return answer?.kind === 'ended' && (answer.why === 'hung-up' || answer.why === 'closed')
+}
+
+function releaseUnheard({ counter, watcher }: LockRoutesOptions, claim: Claim): void {
+  if (counter.isClosed) return
+  counter.release(claim).then(
+    () => watcher.released(claim.resource, refOf(claim.id)),
+    // It ends with its lease.
+    () => {},
+  )
+}
+
+/** What to tell whoever did not get it. */
+async function refusal(
+  options: LockRoutesOptions,
+  request: FastifyRequest<{ Body: AcquireBody }>,
+  claim: Claim,
+  answer: Exclude<CounterAnswer, { kind: 'granted' }>,
+): Promise<ProblemError> {
+  if (answer.kind === 'ended') return ended(answer.why)
+  const { resource: name } = claim
+  const mayLook = request.principal.may('inspect', name)
+  const view = mayLook && request.body.details !== false ? await glance(options, name) : null
+  const { retryAfterMs } = answer
+  const place =
+    answer.kind === 'waiting'
+      ? {
+          claim: writeClaim(claim, answer.fence),
+          fence: fenceText(answer.fence),
+          ahead: answer.ahead,
+          remainingMs: answer.remainingMs,
+          leaseMs: answer.leaseMs,
+        }
+      : null
+  const problem = problemOf(
+    423,
+    'LOCKED',
+    'Somebody else holds it. Wait for it with `waitMs`, or ask again.',
+    {
+      name,
+      retryAfterMs: retryAfterMs === null ? null : Math.max(0, Math.ceil(retryAfterMs)),
+      holder: mayLook ? answer.holder : null,
+      holders: (view?.holders ?? []).map(wireClaim),
+      waiting: view?.waiters.length ?? 0,
+      place,
+    },
+  )
+  const seconds = Math.min(60, Math.max(1, Math.ceil((retryAfterMs ?? 1_000) / 1_000)))
+  return new ProblemError(problem, { 'retry-after': String(seconds) })
+}
+
+/** Who stands in the way is good to know, but an answer does not fail for it. */
+async function glance({ counter }: LockRoutesOptions, name: string): Promise<ResourceView | null> {
+  try {
+    return await counter.inspect(name)
+  } catch {
+    return null
+  }
+}
+
+function ended(why: Extract<CounterAnswer, { kind: 'ended' }>['why']): ProblemError {
+  if (why === 'closed') return drainingProblem()
+  if (why === 'spent') {
+    const spent =
+      'A release of this `id` may still take effect, so nothing can be built on it. Use another one.'
+    return new ProblemError(problemOf(409, 'ID_SPENT', spent))
+  }
+  const detail =
+    why === 'released'
+      ? 'The claim was released by another request while this one waited.'
+      : 'Another request with the same `id` goes on in the place of this one.'
+  return new ProblemError(problemOf(409, 'SUPERSEDED', detail))
+}
+
+async function renew(
+  options: LockRoutesOptions,
+  request: FastifyRequest<ToName & { Body: RenewBody }>,
+): Promise<object> {
+  const name = nameFor(options, request, 'acquire', request.params.name)
+  const { claim: text, fence: given, ttlMs } = request.body
+  const { claim, fence } = readPlace(options, name, text, given)
+  const leaseMs = checkLease(options, request, ttlMs ?? claim.ttlMs)
+  request.claimRef = refOf(claim.id)
+  const [result] = await options.counter.renew([{ claim, fence, leaseMs }])
+  if (result?.state === 'lost') {
+    options.watcher.touch(name)
+    const detail =
+      'The claim is not there any more: its lease ran out, it was released, or somebody broke it.'
+    throw new ProblemError(problemOf(410, 'LOCK_LOST', detail, { name }))
+  }
+  if (result === undefined || result.remainingMs === null) {
+    throw new OutcomeUnknownError('The store could not say whether the claim still stands.', {
+      resource: name,
+    })
+  }
+  return { name, fence: fenceText(fence), ...leaseOf(leaseMs, result.remainingMs) }
+}
+
+async function release(
+  options: LockRoutesOptions,
+  request: FastifyRequest<ToName & { Body: ReleaseBody }>,
+): Promise<object> {
+  const { counter, watcher, waiters } = options
+  const name = nameFor(options, request, 'acquire', request.params.name)
+  const { claim } = readPlace(options, name, request.body.claim, null)
+  request.claimRef = refOf(claim.id)
+  const outcome = await counter.release(claim)
+  waiters.forget(claim)
+  if (outcome === 'unconfirmed') {
+    throw new OutcomeUnknownError('The store did not confirm the release.', { resource: name })
+  }
+  watcher.released(name, request.claimRef)
+  return { name, outcome }
+}
+
+function checkWait({ limits }: LockRoutesOptions, ms: number, what: string): void {
+  if (ms > limits.waitMaxMs) throw new InvalidInputError(what, `at most ${limits.waitMaxMs}`, ms)
+}

@@ -1,0 +1,92 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ClaimView, ResourceView } from 'holdfast'
+import { checkName, checkNote } from 'holdfast/service'
+import { type BreakBody, BreakSchema, InspectSchema, type ListQuery, ListSchema } from '../schemas/locks.js'
+import { requireAnyRight } from '../security/guard.js'
+import { ListLimits } from '../security/lists.js'
+import { auditBreak, type Log } from '../security/log-line.js'
+import type { Watcher } from '../watch/watcher.js'
+import { type WireResource, wireClaim, wireResource } from '../watch/wire.js'
+import { type ClaimRules, nameFor, type ToName } from './claims.js'
+
+export interface LookRoutesOptions extends ClaimRules {
+  readonly watcher: Watcher
+  readonly log: Log | null
+}
+
+/** Adds what shows, and what takes away. */
+export async function lookRoutes(app: FastifyInstance, options: LookRoutesOptions): Promise<void> {
+  const { counter, watcher, log } = options
+  const lists = new ListLimits(options.limits)
+
+  app.get<ToList>('/v1/locks', { schema: ListSchema }, async (request, reply) => {
+    requireAnyRight(request, 'inspect')
+    return await lists.make(request.principal.name, () => list(options, request, reply))
+  })
+
+  app.get<ToName>('/v1/locks/:name', { schema: InspectSchema }, async (request) => {
+    const name = nameFor(options, request, 'inspect', request.params.name)
+    return wireResource(await counter.inspect(name))
+  })
+
+  app.post<ToName & { Body: BreakBody }>(
+    '/v1/locks/:name/break',
+    { schema: BreakSchema },
+    async (request) => {
+      const name = nameFor(options, request, 'break', request.params.name)
+      const reason = checkNote(request.body.reason, 'reason')
+      const meant = claimsMeant(await counter.inspect(name), request.body.ref)
+      const broken: ClaimView[] = []
+      try {
+        for (const claim of meant) {
+          if (!(await counter.evict(name, claim.ref, reason))) continue
+          broken.push(claim)
+          watcher.broken(name, claim.ref, reason, claim)
+        }
+      } finally {
+        const refs = broken.map(({ ref }) => ref)
+        auditBreak(log, { principal: request.principal.name, address: request.ip, name, reason, refs })
+      }
+      return { broken: broken.map(wireClaim) }
+    },
+  )
+}
+
+interface ToList {
+  Querystring: ListQuery
+}
+
+/** After so many names of a list, other requests get their turn, and it is seen whether the caller is still there. */
+const NAMES_BETWEEN_TURNS = 200
+
+/** One page. The store is walked from its beginning for each, so there is an end to it as soon as nobody waits for it. */
+async function list(
+  { counter }: LookRoutesOptions,
+  request: FastifyRequest<ToList>,
+  reply: FastifyReply,
+): Promise<{ readonly locks: readonly WireResource[]; readonly next: string | null }> {
+  const { prefix = '', after = '', limit = 500 } = request.query
+  if (prefix !== '') checkName(prefix, 'prefix', counter.limits.nameBytesMax)
+  const locks: WireResource[] = []
+  let walked = 0
+  for await (const view of counter.list(prefix)) {
+    walked += 1
+    // A store that answers without waiting would otherwise keep everybody else from being served.
+    if (walked % NAMES_BETWEEN_TURNS === 0) await new Promise((resolve) => setImmediate(resolve))
+    // An answer that stands behind another one on the same connection is not told of its end.
+    if (reply.raw.destroyed || request.raw.socket.destroyed) break
+    if (!isBehind(view.resource, after) || !request.principal.may('inspect', view.resource)) continue
+    if (locks.length === limit) return { locks, next: locks.at(-1)?.name ?? null }
+    locks.push(wireResource(view))
+  }
+  return { locks, next: null }
+}
+
+function claimsMeant({ holders, waiters }: ResourceView, ref: string | undefined): readonly ClaimView[] {
+  return ref === undefined ? holders : [...holders, ...waiters].filter((claim) => claim.ref === ref)
+}
+
+/** The stores list names in the order of their bytes, in which a text of JavaScript does not always compare. */
+function isBehind(name: string, after: string): boolean {
+  return after === '' || Buffer.compare(Buffer.from(name), Buffer.from(after)) > 0
+}

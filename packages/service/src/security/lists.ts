@@ -1,0 +1,41 @@
+import { TooManyError } from './refused.js'
+
+export interface ListBounds {
+  readonly listsMax: number
+  readonly listsPerPrincipalMax: number
+}
+
+/** Counts the lists that are being made. Each walks through the whole store, so a few of them keep a processor busy. */
+export class ListLimits {
+  readonly #bounds: ListBounds
+  readonly #byPrincipal = new Map<string, number>()
+  #all = 0
+
+  constructor(bounds: ListBounds) {
+    this.#bounds = bounds
+  }
+
+  /** Makes one more, unless there are too many. */
+  async make<T>(principal: string, list: () => Promise<T>): Promise<T> {
+    const { listsMax, listsPerPrincipalMax } = this.#bounds
+    const own = this.#byPrincipal.get(principal) ?? 0
+    if (this.#all >= listsMax) throw new TooManyError('Too many lists are being made already.')
+    if (own >= listsPerPrincipalMax) {
+      throw new TooManyError('Too many lists are being made with this token already.')
+    }
+    this.#count(principal, 1)
+    try {
+      return await list()
+    } finally {
+      this.#count(principal, -1)
+    }
+  }
+
+  /** A count of zero is taken out, or the map would remember every token that there ever was. */
+  #count(principal: string, by: 1 | -1): void {
+    const own = (this.#byPrincipal.get(principal) ?? 0) + by
+    this.#all += by
+    if (own === 0) this.#byPrincipal.delete(principal)
+    else this.#byPrincipal.set(principal, own)
+  }
+}

@@ -1,0 +1,112 @@
+/** T12: lists walk through the whole store, so there is an end to how many are made, and to those nobody waits for. */
+
+import fastify, { type FastifyInstance } from 'fastify'
+import type { ResourceView } from 'holdfast'
+import type { Counter } from 'holdfast/service'
+import { afterEach, expect, test } from 'vitest'
+import { answerProblems } from '../../src/problems.js'
+import { lookRoutes } from '../../src/routes/looks.js'
+import { limitsOf } from '../../src/security/limits.js'
+import { ANYBODY, type Principal } from '../../src/security/principal.js'
+import { useSchemas } from '../../src/validation.js'
+import type { Watcher } from '../../src/watch/watcher.js'
+import { type Answer, ask } from './running-service.js'
+
+let app: FastifyInstance | null = null
+afterEach(async () => {
+  await app?.close()
+  app = null
+})
+
+const NAMES = 200_000
+/** Names that the store has shown. */
+let shown = 0
+
+function viewOf(index: number): ResourceView {
+  return { resource: `name-${String(index).padStart(6, '0')}`, shape: null, holders: [], waiters: [] }
+}
+
+/** The route as it is, over a store of the test's own. Who asks is said by a header. */
+async function serve(list: Counter['list'], limits: Parameters<typeof limitsOf>[0] = {}): Promise<string> {
+  const made = fastify({ forceCloseConnections: true }) as unknown as FastifyInstance
+  app = made
+  shown = 0
+  useSchemas(made)
+  answerProblems(made, null)
+  made.decorateRequest('principal', null as unknown as Principal)
+  made.addHook('onRequest', async (request) => {
+    request.principal = { ...ANYBODY, name: String(request.headers['x-name'] ?? 'http') }
+  })
+  made.get('/other', async () => ({ isServed: true }))
+  const counter = { list, limits: { nameBytesMax: 512 } } as unknown as Counter
+  const watcher = null as unknown as Watcher
+  await made.register(lookRoutes, { counter, limits: limitsOf(limits), watcher, log: null })
+  return await made.listen({ host: '127.0.0.1', port: 0 })
+}
+
+/** A store that has everything at hand, so that it never waits. */
+async function* everything(): AsyncGenerator<ResourceView> {
+  for (; shown < NAMES; shown += 1) yield viewOf(shown)
+}
+
+test('only a few lists are made at once, and fewer for one token; whoever is answered makes room', async () => {
+  const open: (() => void)[] = []
+  const list = async function* (): AsyncGenerator<ResourceView> {
+    yield viewOf(0)
+    await new Promise<void>((resolve) => open.push(resolve))
+  }
+  const url = await serve(list, { listsMax: 3, listsPerPrincipalMax: 2 })
+  const listed = (name: string): Promise<Answer> => ask(`${url}/v1/locks`, { headers: { 'x-name': name } })
+  const answers: Promise<Answer>[] = []
+  const begin = async (name: string): Promise<void> => {
+    answers.push(listed(name))
+    await expect.poll(() => open.length, { timeout: 20_000 }).toBe(answers.length)
+  }
+  await begin('one')
+  await begin('one')
+  const own = await listed('one')
+  expect([own.status, own.json['code']]).toEqual([429, 'TOO_MANY'])
+  expect(own.json['detail']).toContain('with this token')
+  expect(Number(own.headers['retry-after'])).toBeGreaterThanOrEqual(1)
+  await begin('two')
+  expect((await listed('three')).status).toBe(429)
+  open[0]?.()
+  expect((await answers[0])?.status).toBe(200)
+  await begin('three')
+  for (const end of open) end()
+  for (const answer of answers) expect((await answer).json['locks']).toHaveLength(1)
+})
+
+test('a list lets others be served in between', async () => {
+  const url = await serve(everything)
+  let isListed = false
+  const listing = ask(`${url}/v1/locks?limit=1&after=name-199998`, {}).then((answer) => {
+    isListed = true
+    return answer
+  })
+  await expect.poll(() => shown, { timeout: 20_000, interval: 1 }).toBeGreaterThan(0)
+  expect((await ask(`${url}/other`, {})).status).toBe(200)
+  expect(isListed).toBe(false)
+  expect((await listing).json).toMatchObject({ locks: [{ name: 'name-199999' }], next: null })
+})
+
+test('a list ends when nobody waits for it any more', async () => {
+  const url = await serve(everything)
+  const gone = new AbortController()
+  const listing = ask(`${url}/v1/locks?after=name-199998`, { signal: gone.signal })
+  await expect.poll(() => shown, { timeout: 20_000, interval: 1 }).toBeGreaterThan(0)
+  gone.abort()
+  await expect(listing).rejects.toThrow()
+  let before = -1
+  await expect
+    .poll(
+      () => {
+        const isStill = shown === before
+        before = shown
+        return isStill
+      },
+      { timeout: 20_000, interval: 200 },
+    )
+    .toBe(true)
+  expect(shown).toBeLessThan(NAMES)
+})
