@@ -6,7 +6,7 @@ import { linkOf } from '../../src/backends/redis/driver.js'
 import { LineBackend } from '../../src/backends/redis/line.js'
 import { source } from '../../src/backends/redis/line.lua'
 import type { RedisLink } from '../../src/backends/redis/link.js'
-import type { Claim, Shape, Sink } from '../../src/core/backend.js'
+import type { Claim, Renewal, RenewRequest, Shape, Sink } from '../../src/core/backend.js'
 import { refOf } from '../../src/core/names.js'
 import { claimOf, NO_SINK } from '../support/claims.js'
 import { LineModel, randomOf } from '../support/line-model.js'
@@ -127,7 +127,7 @@ class History {
         .slice(random(3), 3 + random(4))
         .map((each) => ({ claim: each, fence: this.#fences.get(each.id) ?? null, leaseMs: random(900) }))
       const expected = requests.map((request) => model.renew(request, now))
-      expect(await backend.renew(requests)).toEqual(expected)
+      expect(await renewedBy(backend, requests)).toEqual(expected)
       return null
     }
     const ref = refOf(claim.id)
@@ -143,6 +143,23 @@ class History {
   jumpMs(now: number): number {
     const end = this.#model.view(this.resource, now).holders[0]?.remainingMs
     return this.#random(3) === 0 && end !== undefined && end !== null ? end : this.#random(400)
+  }
+}
+
+/** How often a renewal is asked for again before what is open counts as the answer. */
+const RENEW_TRIES = 50
+
+/**
+ * Answers that are long after the first one are left open, which on a busy machine some are. They are asked for again, as
+ * the keeper does; at one and the same time of the server, a second renewal changes nothing.
+ */
+async function renewedBy(
+  backend: LineBackend,
+  requests: readonly RenewRequest[],
+): Promise<readonly Renewal[]> {
+  for (let tries = 1; ; tries += 1) {
+    const answers = await backend.renew(requests)
+    if (tries === RENEW_TRIES || !answers.includes('unknown')) return answers
   }
 }
 

@@ -127,6 +127,16 @@ export class Bench {
     await hold.release()
   }
 
+  /**
+   * Takes at once what must be free after somebody gave up waiting for it. Only where waiters have no entry is it waited
+   * for: their last question may still be under way then, and what it is given is given back when it is answered.
+   */
+  async takeFreed(lock: Lockable<Hold>, why: string): Promise<Hold> {
+    const hold = await lock.tryAcquire(this.guarantees.fair ? {} : { waitMs: PATIENCE_MS })
+    assert(hold !== null, why)
+    return hold
+  }
+
   /** Every case ends here: nothing may be left behind by anybody, whatever the case was about. */
   async finish(): Promise<void> {
     await this.#closeClients()

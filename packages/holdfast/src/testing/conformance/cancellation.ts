@@ -33,8 +33,8 @@ const cases: readonly ExclusiveCase[] = [
       const nobodyWaits = async (): Promise<boolean> => (await a.inspect('busy')).waiters.length === 0
       await until(nobodyWaits, 'the entry of the aborted waiter is gone')
       await hold.release()
-      await using next = await lock(c, 'busy').tryAcquire()
-      assert(next !== null, 'An aborted waiter was in the way.')
+      await using next = await bench.takeFreed(lock(c, 'busy'), 'An aborted waiter was in the way.')
+      next.assertHeld()
     },
   },
   {
