@@ -42,7 +42,7 @@ export default defineConfig({
     reporters: ['default'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // A test that passes only at the second try hides a fault.
+    // A test that passes only at the second try hides a fault. `tools/test.mjs` looks again, alone, and says so.
     retry: 0,
   },
 })
