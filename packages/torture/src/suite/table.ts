@@ -43,8 +43,9 @@ function verdictOf(result: SuiteResult): string {
     if (result.before === undefined) return verdict
     return `${verdict}, seen again alone after ${result.before.join(', ') || 'it could not be run'}`
   }
+  // Said at once: where it is seen again, and then runs, nothing else would tell why it did not.
   return result.kind === 'broke'
-    ? 'BROKE'
+    ? `BROKE: ${visible(result.reason)}`
     : `not run${result.required ? ', but required' : ''}: ${result.reason}`
 }
 
@@ -52,7 +53,7 @@ function verdictOf(result: SuiteResult): string {
 export function failureLines(result: SuiteResult): string[] {
   const title = `${result.store} (${result.recipe}): ${verdictOf(result)}`
   if (result.kind === 'not run') return [title]
-  if (result.kind === 'broke') return [title, `  ${visible(result.reason)}`, `  repeat: ${result.repeat}`]
+  if (result.kind === 'broke') return [title, `  repeat: ${result.repeat}`]
   const { verdict, report, history, repeat } = result.outcome
   const bad = verdict.violations.filter(({ admitted }) => admitted === undefined)
   const kinds = [...new Set(bad.map(({ kind }) => kind))]

@@ -41,3 +41,16 @@ test('the table says so', () => {
   const again: SuiteResult = { ...(ran() as Extract<SuiteResult, { kind: 'ran' }>), before: ['leak'] }
   expect(tableLines([again]).join('\n')).toContain('ok, seen again alone after leak')
 })
+
+test('the table says why a run broke, also where it is seen again later', () => {
+  const broke: SuiteResult = {
+    kind: 'broke',
+    store: 'etcd',
+    recipe: 'lease',
+    reason: 'no port\u001b[2J is free',
+    repeat: 'again',
+  }
+  const text = tableLines([broke]).join('\n')
+  expect(text).toContain('BROKE: no port')
+  expect(text).not.toContain('\u001b')
+})
