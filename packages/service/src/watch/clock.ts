@@ -19,3 +19,17 @@ export const systemClock: WatchClock = {
     return () => clearTimeout(timer)
   },
 }
+
+/** Dates for people, each made once for its millisecond, in which a busy service does many things. */
+export class DateTexts {
+  #wallMs = Number.NaN
+  #text = ''
+
+  of(wallMs: number): string {
+    if (wallMs !== this.#wallMs) {
+      this.#wallMs = wallMs
+      this.#text = new Date(wallMs).toISOString()
+    }
+    return this.#text
+  }
+}

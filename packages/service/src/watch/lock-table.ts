@@ -23,6 +23,8 @@ export class LockTable {
   #removed = new Set<string>()
   #holders = 0
   #waiters = 0
+  /** Looks at the store that are under way. */
+  #looks = 0
 
   constructor(happened: (event: Event) => void) {
     this.#happened = happened
@@ -52,6 +54,15 @@ export class LockTable {
     return [...this.#known.values()].map(({ view }) => view)
   }
 
+  /** From now on until it has ended, what ends here may still be shown by it. */
+  lookBegins(): void {
+    this.#looks += 1
+  }
+
+  lookEnded(): void {
+    this.#looks -= 1
+  }
+
   /** What is other than when this was last asked. */
   takeChange(): Change {
     const change = { changed: [...this.#changed.values()], removed: [...this.#removed] }
@@ -75,14 +86,18 @@ export class LockTable {
     const told = this.#told.find(name, ref)
     if (told !== null && told.endedAt !== null) return
     const byRef = (claim: ClaimView): boolean => claim.ref === ref
-    const held = told?.claim ?? seen?.view.holders.find(byRef)
-    const claim = held ?? seen?.view.waiters.find(byRef) ?? given
+    const shown = seen?.view.holders.find(byRef)
+    const held = told?.claim ?? shown
+    const waiting = seen?.view.waiters.find(byRef)
+    const claim = held ?? waiting ?? given
     if (claim === null) return
     const isHeld = held !== undefined || claim === given
     const grantedAt = told?.grantedAt ?? null
     const waitedMs = told?.waitedMs ?? seen?.waited.get(ref) ?? null
     const ageMs = claim.ageMs + now - (grantedAt ?? (claim === given ? now : (seen?.seenAt ?? now)))
-    this.#told.ended(name, { claim, grantedAt, waitedMs }, now)
+    // Most claims come and go between two looks: nothing has shown them, nothing will, and so nothing has to be kept.
+    if (this.#looks === 0 && shown === undefined && waiting === undefined) this.#told.drop(name, ref)
+    else this.#told.ended(name, { claim, grantedAt, waitedMs }, now)
     this.#happened({
       kind: broken !== null ? 'broken' : isHeld ? 'released' : 'left',
       name,

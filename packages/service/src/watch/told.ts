@@ -38,6 +38,12 @@ export class Told {
     this.#put(name, { ...told, endedAt: now })
   }
 
+  /** Forgets one that has ended, and that no look can show any more. */
+  drop(name: string, ref: string): void {
+    const claims = this.#byName.get(name)
+    if (claims?.has(ref) === true) this.#forget(name, claims, ref)
+  }
+
   find(name: string, ref: string): ToldClaim | null {
     return this.#byName.get(name)?.get(ref) ?? null
   }

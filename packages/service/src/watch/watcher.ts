@@ -5,7 +5,7 @@
 
 import { type ClaimView, type Deadlock, findDeadlocks, type ResourceView } from 'holdfast'
 import type { Activity, Granted, Statistics, WatchListener } from './activity.js'
-import { systemClock, type WatchClock } from './clock.js'
+import { DateTexts, systemClock, type WatchClock } from './clock.js'
 import { emptyView } from './diff.js'
 import { History } from './history.js'
 import { type Event, LockTable } from './lock-table.js'
@@ -52,6 +52,7 @@ export class Watcher {
   readonly #onError: (error: unknown) => void
   readonly #history = new History()
   readonly #tally = new Tally()
+  readonly #dates = new DateTexts()
   readonly #table = new LockTable((event) => this.#happened(event))
   readonly #listeners = new Set<WatchListener>()
   readonly #touched = new Set<string>()
@@ -183,7 +184,7 @@ export class Watcher {
   #happened({ kind, name, claim, waitedMs, heldMs, reason }: Event): void {
     this.#seq += 1
     const { ref, owner, note, fence } = claim
-    const at = new Date(this.clock.wallMs()).toISOString()
+    const at = this.#dates.of(this.clock.wallMs())
     const whole = (ms: number | null): number | null => (ms === null ? null : Math.round(ms))
     const times = { waitedMs: whole(waitedMs), heldMs: whole(heldMs) }
     const activity: Activity = { seq: this.#seq, at, kind, name, ref, owner, note, fence, ...times, reason }
@@ -209,7 +210,7 @@ export class Watcher {
   #look(): Promise<void> {
     this.#lookTimer?.()
     const startedAt = this.clock.monotonicMs()
-    this.#looking ??= this.#lookAtAll(startedAt)
+    this.#looking ??= this.#during(() => this.#lookAtAll(startedAt))
       .then(
         () => this.#looked(startedAt, false),
         () => this.#looked(startedAt, true),
@@ -220,6 +221,15 @@ export class Watcher {
         this.#plan()
       })
     return this.#looking
+  }
+
+  async #during(look: () => Promise<unknown>): Promise<void> {
+    this.#table.lookBegins()
+    try {
+      await look()
+    } finally {
+      this.#table.lookEnded()
+    }
   }
 
   #looked(startedAt: number, isStale: boolean): void {
@@ -275,21 +285,22 @@ export class Watcher {
     this.#isTouching = true
     for (let from = 0; from < names.length; from += TOUCHED_AT_ONCE) {
       const askedAt = this.clock.monotonicMs()
-      await Promise.all(
-        names.slice(from, from + TOUCHED_AT_ONCE).map(async (name) => {
-          try {
-            const view = await this.#options.inspect(name)
-            this.#table.saw(view, askedAt, this.clock.monotonicMs(), this.#lookedAt)
-          } catch {
-            // The next look at everything comes anyway, and says whether the store is silent.
-          }
-        }),
-      )
+      const some = names.slice(from, from + TOUCHED_AT_ONCE)
+      await this.#during(() => Promise.all(some.map((name) => this.#lookAt(name, askedAt))))
     }
     this.#isTouching = false
     this.#touchDoneAt = this.clock.monotonicMs()
     this.#publish(null)
     if (this.#touched.size > 0 && !this.#isClosed) this.#planTouch()
+  }
+
+  async #lookAt(name: string, askedAt: number): Promise<void> {
+    try {
+      const view = await this.#options.inspect(name)
+      this.#table.saw(view, askedAt, this.clock.monotonicMs(), this.#lookedAt)
+    } catch {
+      // The next look at everything comes anyway, and says whether the store is silent.
+    }
   }
 
   /** `lookBeganAt`: of the look at everything that has just ended, if it is one. */

@@ -208,8 +208,14 @@ function play(all: readonly Move[]): { readonly seen: Event[]; readonly line: re
         grant()
       }
     } else if (move.kind === 'look') table.saw(picture(), now, now + 1, now - 10)
-    else late = { view: picture(), askedAt: now }
-    if (delayed !== null) table.saw(delayed.view, delayed.askedAt, now + 1, delayed.askedAt - 10)
+    else {
+      late = { view: picture(), askedAt: now }
+      table.lookBegins()
+    }
+    if (delayed !== null) {
+      table.saw(delayed.view, delayed.askedAt, now + 1, delayed.askedAt - 10)
+      table.lookEnded()
+    }
   }
   return { seen, line }
 }
