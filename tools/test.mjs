@@ -28,12 +28,17 @@ const root = resolve(values.root ?? resolve(import.meta.dirname, '..'))
  * @returns {Promise<Run>}
  */
 async function run(files) {
+  process.exitCode = 0
   const vitest = await startVitest('test', [...files], { root, watch: false })
   try {
     const modules = vitest.state.getTestModules()
     const stray = vitest.state.getUnhandledErrors().map((error) => inspect(error, { depth: 0 }))
     if (modules.length === 0) stray.push('no test was found')
-    return { failures: modules.flatMap(failuresOf), stray }
+    const failures = modules.flatMap(failuresOf)
+    // Whatever else it failed for, such as an interruption, is no pass only because no test can be named.
+    if (process.exitCode !== 0 && failures.length + stray.length === 0)
+      stray.push('vitest says that it failed')
+    return { failures, stray }
   } finally {
     await vitest.close()
   }
@@ -91,4 +96,11 @@ async function main() {
   return true
 }
 
-process.exitCode = (await main()) ? 0 : 1
+// Vitest ends the process by itself when it is interrupted, and calls that a success.
+let isJudged = false
+process.on('exit', () => {
+  if (!isJudged) process.exitCode = 130
+})
+const isWell = await main()
+isJudged = true
+process.exitCode = isWell ? 0 : 1
