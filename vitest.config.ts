@@ -1,15 +1,18 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { sourceText } from './tools/source-text.mjs'
-
-const everything = ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts']
-/** What measures how late this machine is must not have to share it. */
-const alone = ['packages/torture/test/crowd.test.ts', 'packages/torture/test/check/speed.test.ts']
+import { everyFile, quickFiles } from './tools/test/files.mjs'
+import { LongestFirst } from './tools/test/sequencer.mjs'
+import { testTags } from './tools/test/test-data.mjs'
+import { ProgressReporter } from './tools/test/vitest-reporter.mjs'
 
 const librarySource = fileURLToPath(new URL('./packages/holdfast/src', import.meta.url))
 const tortureSource = fileURLToPath(new URL('./packages/torture/src', import.meta.url))
 const serviceSource = fileURLToPath(new URL('./packages/service/src', import.meta.url))
 const dashboardSource = fileURLToPath(new URL('./packages/dashboard/src', import.meta.url))
+
+/** `npm run test:quick` sets this. */
+const isQuick = process.env['HOLDFAST_SERVERS'] === 'none'
 
 export default defineConfig({
   plugins: [sourceText()],
@@ -25,24 +28,23 @@ export default defineConfig({
   },
   test: {
     pool: 'forks',
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: 'together',
-          include: everything,
-          exclude: [...alone, '**/node_modules/**'],
-          // They wait for servers and timers far more than they compute, so four files at a time fit on two cores.
-          maxWorkers: 4,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      { extends: true, test: { name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 1 } } },
-    ],
-    reporters: ['default'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    // A test that passes only at the second try hides a fault. `tools/test.mjs` looks again, alone, and says so.
+    include: isQuick ? quickFiles.include : everyFile,
+    exclude: ['**/node_modules/**', ...(isQuick ? quickFiles.exclude : [])],
+    // Files share the processes of the workers, because loading the library anew for each costs more than most tests.
+    isolate: false,
+    // Most files wait for servers and leases more than they compute, so six at a time fit on two cores.
+    maxWorkers: isQuick ? 3 : 6,
+    // How many cases of a file run concurrently where they allow it. They mostly wait for leases.
+    maxConcurrency: 12,
+    sequence: { sequencer: LongestFirst },
+    globalSetup: isQuick ? [] : ['tools/test/shared-servers.mjs'],
+    setupFiles: ['tools/test/measure-file.mjs'],
+    reporters: [new ProgressReporter()],
+    tags: testTags,
+    // Tests wait for conditions with limits of their own. These limits only end what hangs.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    // A test that passes only at the second try hides a fault.
     retry: 0,
   },
 })

@@ -74,6 +74,35 @@ function faultsOfShape(file, source) {
   return faults
 }
 
+const hooks = new Set(['afterAll', 'afterEach', 'beforeAll', 'beforeEach'])
+
+/**
+ * Test files share processes, and a module that they share is loaded once. Hooks that it registers while it is loaded
+ * would count for the first file only. A test that is run again until it passes hides a fault.
+ * @param {string} file
+ * @param {ts.SourceFile} source
+ * @returns {Fault[]}
+ */
+function faultsOfTests(file, source) {
+  /** @type {Fault[]} */
+  const faults = []
+  if (!/\.test\.[cm]?ts$/.test(file)) {
+    for (const statement of source.statements) {
+      if (!ts.isExpressionStatement(statement) || !ts.isCallExpression(statement.expression)) continue
+      const called = statement.expression.expression
+      if (ts.isIdentifier(called) && hooks.has(called.text)) {
+        const text = `${called.text} is registered when the module is loaded, so for the first test file only`
+        faults.push({ file, line: lineOf(source, statement), text })
+      }
+    }
+  }
+  source.text.split('\n').forEach((text, index) => {
+    if (/\{ retry: [1-9]\d* \}/.test(text))
+      faults.push({ file, line: index + 1, text: 'a test that is run again until it passes' })
+  })
+  return faults
+}
+
 /**
  * Lists the files that git tracks or would track; without git there is nothing to check.
  * @param {string} root
@@ -131,6 +160,10 @@ export function checkTidy(root) {
         faults.push({ file, line: input.line, text: `${input.name} is used outside the injected system` })
       }
     }
+  }
+  const testFolders = [join(root, 'test'), ...packages.map((name) => join(packagesFolder, name, 'test'))]
+  for (const path of testFolders.flatMap((folder) => [...sourceFilesBelow(folder)])) {
+    faults.push(...faultsOfTests(relative(root, path), parse(path, readFileSync(path, 'utf8'))))
   }
   return [...faults, ...faultsOfPaths(root)]
 }

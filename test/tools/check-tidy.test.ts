@@ -39,6 +39,8 @@ describe('check-tidy catches', () => {
     ['Math["random"]', `${src}/core/a.ts`, "export const a = Math['random']()\n"],
     ['crypto.randomUUID', `${src}/core/a.ts`, 'export const a = crypto.randomUUID()\n'],
     ['an import of randomBytes', `${src}/client/a.ts`, "import { randomBytes } from 'node:crypto'\n"],
+    ['a hook of a shared module', 'test/support/a.ts', 'afterEach(() => undefined)\n'],
+    ['a retry', 'packages/cli/test/a.test.ts', `it('a', { ${'retry'}: 2 }, () => undefined)\n`],
     ['an import of timers', `${src}/client/a.ts`, "import * as timers from 'node:timers/promises'\n"],
   ])('%s', (_title, path, text) => {
     const faults = faultsOf(path, text)

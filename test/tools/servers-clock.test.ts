@@ -18,7 +18,6 @@ import {
 } from 'holdfast-servers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-const TIMEOUT_MS = 120_000
 const HOUR_MS = 3_600_000
 /** How far two clocks may be apart that are the same one, on a machine that is busy. */
 const NEAR_MS = 20_000
@@ -56,7 +55,7 @@ async function mysqlFamily(start: typeof startMariadb): Promise<Started<ServerPr
 /** Reports what is missing as left out; where everything is required, it is an error. */
 function whereThere(program: string, title: string, test: () => Promise<void>): void {
   const missing = missingPrograms([program, ...clockPrograms])
-  if (missing.length === 0) return it(title, { timeout: TIMEOUT_MS }, test)
+  if (missing.length === 0) return it(title, test)
   if (process.env['HOLDFAST_REQUIRE_STORES'] === 'all') throw new Error(missingReason(missing))
   it.skip(`${title} (not run: ${missingReason(missing)})`)
 }

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { ensurePrograms, missingPrograms, redisCommand } from 'holdfast-servers'
+import { ensurePrograms, missingPrograms, missingReason, redisCommand } from 'holdfast-servers'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { titled } from '../support/titled.js'
 
 const command = fileURLToPath(new URL('../../tools/servers/src/main.js', import.meta.url))
 
@@ -50,53 +51,56 @@ function run(
   })
 }
 
-describe.skipIf(process.platform !== 'linux')('ensurePrograms', () => {
-  it('installs what is missing once, also when two processes ask', async () => {
-    const { env, calls } = await machine()
-    const args = ['install', 'redis']
-    const results = await Promise.all([run(args, env), run(args, env)])
-    expect(results.map(({ stdout }) => stdout.split('\n')[0])).toEqual([
-      'redis-server: installed',
-      'redis-server: installed',
-    ])
-    // The other programs are never made by this apt-get, so the second process asks for those again.
-    const installs = (await calls()).filter((line) => / install .*redis-server/.test(line))
-    expect(installs.length).toBe(1)
-    expect(installs[0]).toMatch(/^noninteractive .*install -y --no-install-recommends redis-server/)
-    expect((await calls())[0]).toMatch(/ update$/)
-  })
+describe.skipIf(process.platform !== 'linux')(
+  titled('ensurePrograms', process.platform === 'linux' ? null : 'needs Linux'),
+  () => {
+    it('installs what is missing once, also when two processes ask', async () => {
+      const { env, calls } = await machine()
+      const args = ['install', 'redis']
+      const results = await Promise.all([run(args, env), run(args, env)])
+      expect(results.map(({ stdout }) => stdout.split('\n')[0])).toEqual([
+        'redis-server: installed',
+        'redis-server: installed',
+      ])
+      // The other programs are never made by this apt-get, so the second process asks for those again.
+      const installs = (await calls()).filter((line) => / install .*redis-server/.test(line))
+      expect(installs.length).toBe(1)
+      expect(installs[0]).toMatch(/^noninteractive .*install -y --no-install-recommends redis-server/)
+      expect((await calls())[0]).toMatch(/ update$/)
+    })
 
-  it('asks nobody for anything when all is there', async () => {
-    const { env, calls, folder } = await machine()
-    await script(join(folder, 'redis-server'), '')
-    expect(await ensurePrograms(['redis-server'], { env })).toEqual([
-      { name: 'redis-server', kind: 'present' },
-    ])
-    expect(await calls()).toEqual([])
-  })
+    it('asks nobody for anything when all is there', async () => {
+      const { env, calls, folder } = await machine()
+      await script(join(folder, 'redis-server'), '')
+      expect(await ensurePrograms(['redis-server'], { env })).toEqual([
+        { name: 'redis-server', kind: 'present' },
+      ])
+      expect(await calls()).toEqual([])
+    })
 
-  it('says why an installation failed', async () => {
-    const { env, folder } = await machine()
-    await script(join(folder, 'apt-get'), 'echo "E: no network" >&2; exit 100')
-    const [state] = await ensurePrograms(['redis-server'], { env })
-    expect(state).toMatchObject({ kind: 'missing', reason: expect.stringContaining('E: no network') })
-  })
+    it('says why an installation failed', async () => {
+      const { env, folder } = await machine()
+      await script(join(folder, 'apt-get'), 'echo "E: no network" >&2; exit 100')
+      const [state] = await ensurePrograms(['redis-server'], { env })
+      expect(state).toMatchObject({ kind: 'missing', reason: expect.stringContaining('E: no network') })
+    })
 
-  it.each([
-    ['there is no apt-get', { PATH: '' }, 'only a Linux with apt-get'],
-    ['it is forbidden', { PATH: '', HOLDFAST_INSTALL: 'no' }, 'HOLDFAST_INSTALL is no'],
-  ])('says what to do when %s', async (_, env, why) => {
-    const [state] = await ensurePrograms(['redis-server'], { env })
-    expect(state?.kind).toBe('missing')
-    expect(state?.reason).toContain('sudo apt-get install -y --no-install-recommends redis-server')
-    expect(state?.reason).toContain('compose.yaml')
-    expect(state?.reason).toContain(why)
-  })
+    it.each([
+      ['there is no apt-get', { PATH: '' }, 'only a Linux with apt-get'],
+      ['it is forbidden', { PATH: '', HOLDFAST_INSTALL: 'no' }, 'HOLDFAST_INSTALL is no'],
+    ])('says what to do when %s', async (_, env, why) => {
+      const [state] = await ensurePrograms(['redis-server'], { env })
+      expect(state?.kind).toBe('missing')
+      expect(state?.reason).toContain('sudo apt-get install -y --no-install-recommends redis-server')
+      expect(state?.reason).toContain('compose.yaml')
+      expect(state?.reason).toContain(why)
+    })
 
-  it('refuses a program that it does not know', async () => {
-    await expect(ensurePrograms(['redis'])).rejects.toThrow("no program 'redis'")
-  })
-})
+    it('refuses a program that it does not know', async () => {
+      await expect(ensurePrograms(['redis'])).rejects.toThrow("no program 'redis'")
+    })
+  },
+)
 
 describe('the command', () => {
   it('explains itself, and refuses what it does not know', async () => {
@@ -126,7 +130,10 @@ describe('the command', () => {
   })
 
   it.skipIf(missingPrograms(['redis-server']).length > 0)(
-    'starts a store and stays until it is told',
+    titled(
+      'starts a store and stays until it is told',
+      missingPrograms(['redis-server']).length > 0 ? missingReason(['redis-server']) : null,
+    ),
     async () => {
       const child = spawn(process.execPath, [command, 'start', 'redis'], {
         stdio: ['ignore', 'pipe', 'inherit'],

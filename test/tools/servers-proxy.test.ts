@@ -3,6 +3,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startProxy, type TcpProxy } from 'holdfast-servers'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { until } from '../support/wait.js'
 
 /** A server that answers every request with itself and remembers all of them, behind a proxy. */
 async function echoBehindProxy(): Promise<{ proxy: TcpProxy; received: () => string }> {
@@ -41,10 +42,6 @@ async function client(
   return { socket, got: () => text, closed: () => socket.closed }
 }
 
-async function eventually(holds: () => boolean): Promise<void> {
-  await expect.poll(holds, { timeout: 30_000, interval: 5 }).toBe(true)
-}
-
 /** Long enough for what must not come to come. */
 const aMoment = () => sleep(50)
 
@@ -53,19 +50,19 @@ describe('startProxy', () => {
     const { proxy } = await echoBehindProxy()
     const { socket, got, closed } = await client(proxy)
     socket.write('hello')
-    await eventually(() => got() === 'hello')
+    await until(`got() === 'hello'`, () => got() === 'hello')
     expect(proxy.connections).toBe(1)
     socket.end()
-    await eventually(() => closed() && proxy.connections === 0)
+    await until(`closed() && proxy.connections === 0`, () => closed() && proxy.connections === 0)
     expect(proxy.accepted).toBe(1)
   })
 
   it('cuts all connections', async () => {
     const { proxy } = await echoBehindProxy()
     const clients = [await client(proxy), await client(proxy)]
-    await eventually(() => proxy.connections === 2)
+    await until(`proxy.connections === 2`, () => proxy.connections === 2)
     expect(proxy.cut()).toBe(2)
-    await eventually(() => clients.every(({ closed }) => closed()))
+    await until(`clients.every(({ closed }) => closed())`, () => clients.every(({ closed }) => closed()))
     expect(proxy.connections).toBe(0)
     await client(proxy)
   })
@@ -76,13 +73,16 @@ describe('startProxy', () => {
     // The word may come in pieces, and leaving a channel is something else.
     first.socket.write('*2\r\n$11\r\nUNSUBSCRIBE\r\n$1\r\na\r\n')
     second.socket.write('*2\r\n$9\r\nsub')
-    await eventually(() => second.got().endsWith('sub'))
+    await until(`second.got().endsWith('sub')`, () => second.got().endsWith('sub'))
     second.socket.write('scribe\r\n$1\r\na\r\n')
-    await eventually(() => second.got().endsWith('a\r\n') && first.got().endsWith('a\r\n'))
+    await until(
+      `second.got().endsWith('a\r\n') && first.got().endsWith('a\r\n')`,
+      () => second.got().endsWith('a\r\n') && first.got().endsWith('a\r\n'),
+    )
     expect(proxy.cut(({ sawSubscribe }) => sawSubscribe)).toBe(1)
-    await eventually(() => second.closed())
+    await until(`second.closed()`, () => second.closed())
     expect(proxy.cut(({ index }) => index === 2)).toBe(1)
-    await eventually(() => third.closed())
+    await until(`third.closed()`, () => third.closed())
     expect(first.closed()).toBe(false)
   })
 
@@ -90,16 +90,16 @@ describe('startProxy', () => {
     const { proxy } = await echoBehindProxy()
     const present = await client(proxy)
     present.socket.write('a')
-    await eventually(() => present.got() === 'a')
+    await until(`present.got() === 'a'`, () => present.got() === 'a')
     proxy.refuse(true)
     const refused = await client(proxy)
-    await eventually(() => refused.closed())
+    await until(`refused.closed()`, () => refused.closed())
     present.socket.write('b')
-    await eventually(() => present.got() === 'ab')
+    await until(`present.got() === 'ab'`, () => present.got() === 'ab')
     proxy.refuse(false)
     const allowed = await client(proxy)
     allowed.socket.write('c')
-    await eventually(() => allowed.got() === 'c')
+    await until(`allowed.got() === 'c'`, () => allowed.got() === 'c')
   })
 
   it('holds bytes back both ways, and lets them go in order', async () => {
@@ -114,7 +114,7 @@ describe('startProxy', () => {
     await aMoment()
     expect(received()).toBe('')
     proxy.hold(false)
-    await eventually(() => got() === 'onetwo')
+    await until(`got() === 'onetwo'`, () => got() === 'onetwo')
     expect(received()).toBe('onetwo')
   })
 
@@ -127,11 +127,15 @@ describe('startProxy', () => {
     await seen
     expect(proxy.clients).toBe(1)
     socket.destroy()
+    await until('the client is gone', () => proxy.clients === 0)
     await aMoment()
     expect(received()).toBe('')
     expect([proxy.connections, proxy.clients]).toEqual([1, 0])
     proxy.hold(false)
-    await eventually(() => received() === 'late' && proxy.connections === 0)
+    await until(
+      `received() === 'late' && proxy.connections === 0`,
+      () => received() === 'late' && proxy.connections === 0,
+    )
   })
 
   it('holds back only replies', async () => {
@@ -145,7 +149,7 @@ describe('startProxy', () => {
     expect(received()).toBe('one')
     expect(got()).toBe('')
     proxy.holdReplies(false)
-    await eventually(() => got() === 'one')
+    await until(`got() === 'one'`, () => got() === 'one')
   })
 
   it('throws replies away', async () => {
@@ -157,7 +161,7 @@ describe('startProxy', () => {
     await seen
     proxy.dropReplies(false)
     socket.write('found')
-    await eventually(() => got() === 'found')
+    await until(`got() === 'found'`, () => got() === 'found')
     expect(received()).toBe('lostfound')
   })
 
@@ -172,7 +176,7 @@ describe('startProxy', () => {
     expect(closed()).toBe(false)
     proxy.dropRequests(false)
     socket.write('found')
-    await eventually(() => got() === 'found')
+    await until(`got() === 'found'`, () => got() === 'found')
     expect(received()).toBe('found')
   })
 
@@ -180,14 +184,14 @@ describe('startProxy', () => {
     const { proxy, received } = await echoBehindProxy()
     const before = await client(proxy)
     before.socket.write('before')
-    await eventually(() => before.got() === 'before')
+    await until(`before.got() === 'before'`, () => before.got() === 'before')
     proxy.record(true)
     const [gone, present] = [await client(proxy), await client(proxy)]
     gone.socket.write('one')
-    await eventually(() => gone.got() === 'one')
+    await until(`gone.got() === 'one'`, () => gone.got() === 'one')
     gone.socket.end()
     present.socket.write('two')
-    await eventually(() => present.got() === 'two')
+    await until(`present.got() === 'two'`, () => present.got() === 'two')
     expect(await proxy.replay()).toBe(2)
     const again = received().slice('beforeonetwo'.length)
     expect(['onetwo', 'twoone']).toContain(again)
@@ -202,7 +206,7 @@ describe('startProxy', () => {
     const { socket, got } = await client(proxy)
     const much = 'x'.repeat(300_000)
     socket.write(much)
-    await eventually(() => got().length === much.length)
+    await until(`got().length === much.length`, () => got().length === much.length)
     expect(await proxy.replay()).toBe(0)
     expect(received().length).toBe(much.length)
   })
@@ -217,7 +221,7 @@ describe('startProxy', () => {
     await seen
     proxy.dropRequests(false)
     socket.write('found')
-    await eventually(() => got() === 'found')
+    await until(`got() === 'found'`, () => got() === 'found')
     expect(await proxy.replay()).toBe(1)
     expect(received()).toBe('foundfound')
   })
@@ -232,7 +236,7 @@ describe('startProxy', () => {
     await seen
     proxy.delay(0)
     socket.write('fast')
-    await eventually(() => got() === 'slowfast')
+    await until(`got() === 'slowfast'`, () => got() === 'slowfast')
     // The request alone was delayed: its reply came when there was no delay any more.
     expect(performance.now() - start).toBeGreaterThanOrEqual(99)
   })
@@ -241,8 +245,8 @@ describe('startProxy', () => {
     const proxy = await startProxy(1)
     onTestFinished(() => proxy.dispose())
     const { closed } = await client(proxy)
-    await eventually(closed)
-    await eventually(() => proxy.connections === 0)
+    await until('the connection is closed', closed)
+    await until(`proxy.connections === 0`, () => proxy.connections === 0)
   })
 
   it('says what it waited for in vain', async () => {

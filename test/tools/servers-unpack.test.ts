@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { ensurePrograms, missingPrograms } from 'holdfast-servers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { mirrorsIn, unpackProgram } from '../../tools/servers/src/unpack.js'
+import { titled } from '../support/titled.js'
 
 const command = fileURLToPath(new URL('../../tools/servers/src/main.js', import.meta.url))
 
@@ -97,100 +98,106 @@ describe('mirrorsIn', () => {
   })
 })
 
-describe.skipIf(process.platform !== 'linux')('getting MySQL', () => {
-  it('unpacks it once, also when two processes ask', async () => {
-    const { env, calls, target } = await machine()
-    await mkdir(`${target}.partial-left`, { recursive: true })
-    const results = await Promise.all([run(['install', 'mysql'], env), run(['install', 'mysql'], env)])
-    expect(results).toEqual([
-      { code: 0, stdout: 'mysqld: installed\n' },
-      { code: 0, stdout: 'mysqld: installed\n' },
-    ])
-    const installs = (await calls()).filter((line) => line.startsWith('install '))
-    expect(installs.length).toBe(1)
-    expect(installs[0]).toMatch(/--download-only --no-install-recommends mysql-server-core$/)
-    expect(await readFile(join(target, 'holdfast-complete'), 'utf8')).toBe('Ver 9.9.9 for Linux\n')
-    expect(existsSync(join(target, 'usr', 'bin'))).toBe(false)
-    expect(await readdir(join(target, '..'))).toEqual(['mysql'])
-    expect((await run(['install', 'mysql'], env)).stdout).toBe('mysqld: present\n')
-    expect((await run(['list'], env)).stdout).toContain('mysql: mysqld\n')
-  })
+describe.skipIf(process.platform !== 'linux')(
+  titled('getting MySQL', process.platform === 'linux' ? null : 'needs Linux'),
+  () => {
+    it('unpacks it once, also when two processes ask', async () => {
+      const { env, calls, target } = await machine()
+      await mkdir(`${target}.partial-left`, { recursive: true })
+      const results = await Promise.all([run(['install', 'mysql'], env), run(['install', 'mysql'], env)])
+      expect(results).toEqual([
+        { code: 0, stdout: 'mysqld: installed\n' },
+        { code: 0, stdout: 'mysqld: installed\n' },
+      ])
+      const installs = (await calls()).filter((line) => line.startsWith('install '))
+      expect(installs.length).toBe(1)
+      expect(installs[0]).toMatch(/--download-only --no-install-recommends mysql-server-core$/)
+      expect(await readFile(join(target, 'holdfast-complete'), 'utf8')).toBe('Ver 9.9.9 for Linux\n')
+      expect(existsSync(join(target, 'usr', 'bin'))).toBe(false)
+      expect(await readdir(join(target, '..'))).toEqual(['mysql'])
+      expect((await run(['install', 'mysql'], env)).stdout).toBe('mysqld: present\n')
+      expect((await run(['list'], env)).stdout).toContain('mysql: mysqld\n')
+    })
 
-  it('takes it from the unstable suite of the same mirror on Debian', async () => {
-    const { env, calls } = await machine()
-    expect(await unpackProgram('mysql', env, 'debian')).toBeUndefined()
-    expect((await calls())[0]).toMatch(
-      /^update deb (\[signed-by=\S+\] )?http:\/\/mirror\.invalid\/debian sid main$/,
-    )
-  })
-
-  it('takes the newest of the sources of the machine elsewhere', async () => {
-    const { env, calls } = await machine(
-      'mysql-server-core-8.0 - a\nmysql-server-core-8.10 - b\nmysql-server-core-8.4 - d\nmysql-server-core-x - c',
-    )
-    expect(await unpackProgram('mysql', env, 'ubuntu')).toBeUndefined()
-    expect((await calls())[0]).toBe('update ')
-    expect((await calls())[1]).toMatch(/ mysql-server-core-8\.10$/)
-  })
-
-  it('does not take a folder that is not complete for MySQL', async () => {
-    const { env, target } = await machine()
-    expect(await unpackProgram('mysql', env, 'debian')).toBeUndefined()
-    expect(missingPrograms(['mysqld'], env)).toEqual([])
-    await rm(join(target, 'holdfast-complete'))
-    expect(missingPrograms(['mysqld'], env)).toEqual(['mysqld'])
-    expect(await unpackProgram('mysql', env, 'debian')).toBeUndefined()
-    expect(missingPrograms(['mysqld'], env)).toEqual([])
-  })
-
-  it('says why it cannot be had, and leaves nothing behind', async () => {
-    const { env, bin, target } = await machine()
-    const missing = async (settings: NodeJS.ProcessEnv = {}) => {
-      const [state] = await ensurePrograms(['mysqld'], { env: { ...env, ...settings } })
-      expect(state?.kind).toBe('missing')
-      expect(state?.reason).toContain('get it with `npm run servers -- install mysql`')
-      return state?.reason
-    }
-    expect(await missing({ HOLDFAST_INSTALL: 'no' })).toContain('HOLDFAST_INSTALL is no')
-    expect(await missing({ PATH: '' })).toContain('only a Linux with apt-get')
-    expect(await missing({ XDG_CACHE_HOME: '/dev/null' })).toContain('ENOTDIR')
-    await script(join(bin, 'apt-cache'), '')
-    expect(await missing()).toContain('no source of apt on this machine has a MySQL server')
-    await script(join(bin, 'dpkg-deb'), 'echo "no space left" >&2; exit 2')
-    await script(join(bin, 'apt-cache'), 'echo "mysql-server-core - a"')
-    expect(await missing()).toContain('no space left')
-    await script(join(bin, 'apt-get'), 'echo "E: no network" >&2; exit 100')
-    // A Debian has told no mirror then, and any other machine could not bring its lists up to date.
-    expect(await missing()).toMatch(/no mirror of Debian|no network/)
-    expect(await readdir(join(target, '..'))).toEqual([])
-  })
-
-  it('does not take the program of MariaDB for MySQL', async () => {
-    const { env, bin } = await machine()
-    await script(join(bin, 'mysqld'), 'echo "$0  Ver 10.11.19-MariaDB for Linux"')
-    expect(missingPrograms(['mysqld'], { ...env, HOLDFAST_MYSQL_BIN: bin })).toEqual(['mysqld'])
-    await script(join(bin, 'mysqld'), 'echo "$0  Ver 8.4.6 for Linux"')
-    expect(missingPrograms(['mysqld'], { ...env, HOLDFAST_MYSQL_BIN: bin })).toEqual([])
-  })
-})
-
-describe.skipIf(process.platform !== 'linux')('getting PostgreSQL and MariaDB', () => {
-  it.each([
-    ['postgres', 'postgresql', ['postgres', 'initdb']],
-    ['mariadb', 'mariadb-server', ['mariadbd', 'mariadb-install-db']],
-  ])('says that a part is missing: %s', async (store, packageName, programs) => {
-    const folder = await mkdtemp(join(tmpdir(), 'holdfast-part-'))
-    onTestFinished(() => rm(folder, { recursive: true, force: true }))
-    const env = { PATH: '', [`HOLDFAST_${store.toUpperCase()}_BIN`]: folder }
-    for (const name of programs) {
-      const { stdout } = await run(['install', store], env)
-      expect(stdout).toContain(
-        `is not installed; get it with \`sudo apt-get install -y --no-install-recommends ${packageName}\``,
+    it('takes it from the unstable suite of the same mirror on Debian', async () => {
+      const { env, calls } = await machine()
+      expect(await unpackProgram('mysql', env, 'debian')).toBeUndefined()
+      expect((await calls())[0]).toMatch(
+        /^update deb (\[signed-by=\S+\] )?http:\/\/mirror\.invalid\/debian sid main$/,
       )
-      expect((await run(['install', store], { ...env, HOLDFAST_REQUIRE_STORES: store })).code).toBe(1)
-      expect((await run(['start', store], env)).code).toBe(1)
-      await script(join(folder, name), '')
-    }
-    expect((await run(['install', store], env)).stdout).toMatch(/: present\n$/)
-  })
-})
+    })
+
+    it('takes the newest of the sources of the machine elsewhere', async () => {
+      const { env, calls } = await machine(
+        'mysql-server-core-8.0 - a\nmysql-server-core-8.10 - b\nmysql-server-core-8.4 - d\nmysql-server-core-x - c',
+      )
+      expect(await unpackProgram('mysql', env, 'ubuntu')).toBeUndefined()
+      expect((await calls())[0]).toBe('update ')
+      expect((await calls())[1]).toMatch(/ mysql-server-core-8\.10$/)
+    })
+
+    it('does not take a folder that is not complete for MySQL', async () => {
+      const { env, target } = await machine()
+      expect(await unpackProgram('mysql', env, 'debian')).toBeUndefined()
+      expect(missingPrograms(['mysqld'], env)).toEqual([])
+      await rm(join(target, 'holdfast-complete'))
+      expect(missingPrograms(['mysqld'], env)).toEqual(['mysqld'])
+      expect(await unpackProgram('mysql', env, 'debian')).toBeUndefined()
+      expect(missingPrograms(['mysqld'], env)).toEqual([])
+    })
+
+    it('says why it cannot be had, and leaves nothing behind', async () => {
+      const { env, bin, target } = await machine()
+      const missing = async (settings: NodeJS.ProcessEnv = {}) => {
+        const [state] = await ensurePrograms(['mysqld'], { env: { ...env, ...settings } })
+        expect(state?.kind).toBe('missing')
+        expect(state?.reason).toContain('get it with `npm run servers -- install mysql`')
+        return state?.reason
+      }
+      expect(await missing({ HOLDFAST_INSTALL: 'no' })).toContain('HOLDFAST_INSTALL is no')
+      expect(await missing({ PATH: '' })).toContain('only a Linux with apt-get')
+      expect(await missing({ XDG_CACHE_HOME: '/dev/null' })).toContain('ENOTDIR')
+      await script(join(bin, 'apt-cache'), '')
+      expect(await missing()).toContain('no source of apt on this machine has a MySQL server')
+      await script(join(bin, 'dpkg-deb'), 'echo "no space left" >&2; exit 2')
+      await script(join(bin, 'apt-cache'), 'echo "mysql-server-core - a"')
+      expect(await missing()).toContain('no space left')
+      await script(join(bin, 'apt-get'), 'echo "E: no network" >&2; exit 100')
+      // A Debian has told no mirror then, and any other machine could not bring its lists up to date.
+      expect(await missing()).toMatch(/no mirror of Debian|no network/)
+      expect(await readdir(join(target, '..'))).toEqual([])
+    })
+
+    it('does not take the program of MariaDB for MySQL', async () => {
+      const { env, bin } = await machine()
+      await script(join(bin, 'mysqld'), 'echo "$0  Ver 10.11.19-MariaDB for Linux"')
+      expect(missingPrograms(['mysqld'], { ...env, HOLDFAST_MYSQL_BIN: bin })).toEqual(['mysqld'])
+      await script(join(bin, 'mysqld'), 'echo "$0  Ver 8.4.6 for Linux"')
+      expect(missingPrograms(['mysqld'], { ...env, HOLDFAST_MYSQL_BIN: bin })).toEqual([])
+    })
+  },
+)
+
+describe.skipIf(process.platform !== 'linux')(
+  titled('getting PostgreSQL and MariaDB', process.platform === 'linux' ? null : 'needs Linux'),
+  () => {
+    it.each([
+      ['postgres', 'postgresql', ['postgres', 'initdb']],
+      ['mariadb', 'mariadb-server', ['mariadbd', 'mariadb-install-db']],
+    ])('says that a part is missing: %s', async (store, packageName, programs) => {
+      const folder = await mkdtemp(join(tmpdir(), 'holdfast-part-'))
+      onTestFinished(() => rm(folder, { recursive: true, force: true }))
+      const env = { PATH: '', [`HOLDFAST_${store.toUpperCase()}_BIN`]: folder }
+      for (const name of programs) {
+        const { stdout } = await run(['install', store], env)
+        expect(stdout).toContain(
+          `is not installed; get it with \`sudo apt-get install -y --no-install-recommends ${packageName}\``,
+        )
+        expect((await run(['install', store], { ...env, HOLDFAST_REQUIRE_STORES: store })).code).toBe(1)
+        expect((await run(['start', store], env)).code).toBe(1)
+        await script(join(folder, name), '')
+      }
+      expect((await run(['install', store], env)).stdout).toMatch(/: present\n$/)
+    })
+  },
+)

@@ -3,8 +3,6 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Bench, requireBuild } from './command.js'
 
-const TIMEOUT_MS = 120_000
-
 let bench: Bench
 beforeAll(() => {
   requireBuild()
@@ -30,7 +28,7 @@ function hold(p: string, from: number, to: number, k = 'invoice:7') {
   ]
 }
 
-describe('holdfast check', { timeout: TIMEOUT_MS }, () => {
+describe('holdfast check', () => {
   test('of a sound history is 0, and says what was looked at', async () => {
     const first = written('sound-1.jsonl', ...hold('w1.1', 10, 20))
     const second = written('sound-2.jsonl', ...hold('w2.1', 30, 40))

@@ -4,11 +4,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { ResourceView } from 'holdfast'
-
-/** Generous, because a machine can be busy; nothing takes this long that works. */
-export const DEADLINE_MS = 40_000
+import { until } from '../../../test/support/wait.js'
 
 const MAIN = join(import.meta.dirname, '..', 'dist', 'main.js')
 const SOURCE = join(import.meta.dirname, '..', 'src')
@@ -117,12 +114,4 @@ async function endOf(running: Running): Promise<void> {
   const timer = setTimeout(() => running.process.kill('SIGKILL'), 10_000)
   await running.ended
   clearTimeout(timer)
-}
-
-export async function until(what: string, came: () => boolean | Promise<boolean>): Promise<void> {
-  const endsAt = performance.now() + DEADLINE_MS
-  while (!(await came())) {
-    if (performance.now() > endsAt) throw new Error(`Waited in vain until ${what}.`)
-    await sleep(50)
-  }
 }

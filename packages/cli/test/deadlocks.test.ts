@@ -1,13 +1,13 @@
 /** Deadlocks of real processes as the command shows them. */
 
 import { type Deadlock } from 'holdfast'
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Bench, type Ended, type Running, requireBuild, until } from './command.js'
+import { titled } from '../../../test/support/titled.js'
+import { until } from '../../../test/support/wait.js'
+import { Bench, type Ended, type Running, requireBuild } from './command.js'
 
-const TIMEOUT_MS = 120_000
-
-const redis = await storeFor('redis')
+const redis = await sharedStoreFor('redis')
 if (redis.kind === 'ready') afterAll(() => redis.store.dispose())
 
 let bench: Bench
@@ -80,7 +80,7 @@ async function inDeadlock(...options: readonly string[]): Promise<readonly [Runn
 }
 
 describe('two processes that wait for each other', () => {
-  test('are shown by show, ls and ls --deadlocks, as text and as JSON', { timeout: TIMEOUT_MS }, async () => {
+  test('are shown by show, ls and ls --deadlocks, as text and as JSON', async () => {
     expect(await bench.holdfast(['ls', '--deadlocks'])).toMatchObject({ exitCode: 0, stdout: '' })
     await inDeadlock()
     const commands = [
@@ -104,7 +104,7 @@ describe('two processes that wait for each other', () => {
     expect(one).toMatchObject({ exitCode: 0, stdout: '' })
   })
 
-  test('go on, but for the youngest, with --detect-deadlocks', { timeout: TIMEOUT_MS }, async () => {
+  test('go on, but for the youngest, with --detect-deadlocks', async () => {
     const [one, two] = await inDeadlock('--detect-deadlocks')
     const ends = await Promise.all([one.ended, two.ended])
     expect(ends.filter(({ exitCode }) => exitCode === 0)).toHaveLength(1)
@@ -115,22 +115,25 @@ describe('two processes that wait for each other', () => {
   })
 })
 
-describe.skipIf(redis.kind !== 'ready')('a store that does not show who waits', () => {
-  test('is refused by ls --deadlocks, as by run --detect-deadlocks', { timeout: TIMEOUT_MS }, async () => {
-    if (redis.kind !== 'ready') return
-    const env = { HOLDFAST_URL: `${redis.store.url}?recipe=set-nx` }
-    const commands = [
-      ['ls', '--deadlocks'],
-      ['ls', '--deadlocks', '--json', 'a'],
-      ['run', 'a', '--detect-deadlocks', '--', process.execPath, '-e', ''],
-    ]
-    for (const args of commands) {
-      const { exitCode, stdout, stderr } = await bench.holdfast(args, env)
-      expect(stderr).toMatch(/^holdfast: [Tt]he redis store does not show who waits for what[^\n]*\n$/)
-      expect([exitCode, stdout]).toEqual([64, ''])
-    }
-    expect(await bench.holdfast(['ls', '--json'], env)).toMatchObject({ exitCode: 0, stdout: '[]\n' })
-    const line = await bench.holdfast(['ls', '--deadlocks'], { HOLDFAST_URL: redis.store.url })
-    expect(line).toMatchObject({ exitCode: 0, stderr: 'holdfast: no deadlocks\n' })
-  })
-})
+describe.skipIf(redis.kind !== 'ready')(
+  titled('a store that does not show who waits', redis.kind === 'ready' ? null : redis.reason),
+  () => {
+    test('is refused by ls --deadlocks, as by run --detect-deadlocks', async () => {
+      if (redis.kind !== 'ready') return
+      const env = { HOLDFAST_URL: `${redis.store.url}?recipe=set-nx` }
+      const commands = [
+        ['ls', '--deadlocks'],
+        ['ls', '--deadlocks', '--json', 'a'],
+        ['run', 'a', '--detect-deadlocks', '--', process.execPath, '-e', ''],
+      ]
+      for (const args of commands) {
+        const { exitCode, stdout, stderr } = await bench.holdfast(args, env)
+        expect(stderr).toMatch(/^holdfast: [Tt]he redis store does not show who waits for what[^\n]*\n$/)
+        expect([exitCode, stdout]).toEqual([64, ''])
+      }
+      expect(await bench.holdfast(['ls', '--json'], env)).toMatchObject({ exitCode: 0, stdout: '[]\n' })
+      const line = await bench.holdfast(['ls', '--deadlocks'], { HOLDFAST_URL: redis.store.url })
+      expect(line).toMatchObject({ exitCode: 0, stderr: 'holdfast: no deadlocks\n' })
+    })
+  },
+)

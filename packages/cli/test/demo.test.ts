@@ -2,8 +2,6 @@ import { readdirSync } from 'node:fs'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Bench, requireBuild } from './command.js'
 
-const TIMEOUT_MS = 120_000
-
 let bench: Bench
 beforeAll(requireBuild)
 beforeEach(() => {
@@ -13,7 +11,7 @@ afterEach(async () => {
   await bench.clear()
 })
 
-describe('demo', { timeout: TIMEOUT_MS }, () => {
+describe('demo', () => {
   test('shows a takeover after a kill, and leaves nothing behind', async () => {
     const { exitCode, stdout, stderr } = await bench.holdfast(['demo', '--workers', '3', '--seconds', '5'], {
       TMPDIR: bench.folder,

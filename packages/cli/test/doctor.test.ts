@@ -1,10 +1,9 @@
 import type { Finding } from 'holdfast'
 import { type RedisServer, startRedis, startRedisCluster, storeFor } from 'holdfast-servers'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.js'
 import { findingLines } from '../src/format/findings.js'
-import { Bench, type Ended, requireBuild, until } from './command.js'
-
-const TIMEOUT_MS = 180_000
+import { Bench, type Ended, requireBuild } from './command.js'
 
 const started: { dispose(): Promise<void> }[] = []
 let bench: Bench
@@ -15,7 +14,7 @@ beforeEach(() => {
 afterEach(async () => {
   await bench.clear()
   for (const each of started.splice(0).reverse()) await each.dispose()
-}, TIMEOUT_MS)
+})
 
 async function server(...args: readonly string[]): Promise<RedisServer> {
   const redis = await startRedis({ args, persist: true })
@@ -34,7 +33,7 @@ function expectOneLine({ stdout, stderr }: Ended): void {
   expect(stderr).toMatch(/^holdfast: [^\n]*\n$/)
 }
 
-describe('doctor', { timeout: TIMEOUT_MS }, () => {
+describe('doctor', () => {
   test('is 0 where nothing is worse than a note', async () => {
     const redis = await server()
     const { exitCode, stdout, stderr } = await bench.holdfast(['doctor'], { HOLDFAST_URL: redis.url })

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Bench, requireBuild, until } from './command.js'
+import { until } from '../../../test/support/wait.js'
+import { Bench, requireBuild } from './command.js'
 
-const TIMEOUT_MS = 120_000
 const RIGHT_TO_LEFT = '\u{202e}'
 
 let bench: Bench
@@ -21,7 +21,7 @@ async function waitInLine(name: string): Promise<void> {
   await until('it stands in line', async () => (await bench.inspect(name)).waiters.length === before + 1)
 }
 
-describe('ls', { timeout: TIMEOUT_MS }, () => {
+describe('ls', () => {
   test('lists what is held, as a table and as JSON', async () => {
     expect(await bench.holdfast(['ls'])).toMatchObject({ exitCode: 0, stdout: '' })
     expect((await bench.holdfast(['ls', '--json'])).stdout).toBe('[]\n')
@@ -66,7 +66,7 @@ describe('ls', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
-describe('show', { timeout: TIMEOUT_MS }, () => {
+describe('show', () => {
   test('a free lock is free', async () => {
     const { exitCode, stdout } = await bench.holdfast(['show', 'a'])
     expect(exitCode).toBe(0)
@@ -130,7 +130,7 @@ describe('show', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
-describe('show --watch', { timeout: TIMEOUT_MS }, () => {
+describe('show --watch', () => {
   test.each([
     ['the name', ['--watch', 'deploy:shop']],
     ['an interval and the name', ['--watch', '100ms', 'deploy:shop']],
@@ -144,7 +144,7 @@ describe('show --watch', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
-describe('break', { timeout: TIMEOUT_MS }, () => {
+describe('break', () => {
   test('says what it did, and the next in line has a higher fence', async () => {
     await bench.hold('a', '--note', 'stuck')
     await waitInLine('a')

@@ -2,9 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { storeFor } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { titled } from '../../../test/support/titled.js'
 import { Bench, requireBuild } from './command.js'
-
-const TIMEOUT_MS = 240_000
 
 let bench: Bench
 beforeAll(() => {
@@ -18,7 +17,7 @@ afterAll(async () => {
 const outcome = await storeFor('redis')
 if (outcome.kind === 'ready') await outcome.store.dispose()
 
-describe('lab list', { timeout: TIMEOUT_MS }, () => {
+describe('lab list', () => {
   test('shows every case, as a table and as data', async () => {
     const table = await bench.holdfast(['lab', 'list'])
     expect(table).toMatchObject({ exitCode: 0, stderr: '' })
@@ -32,7 +31,7 @@ describe('lab list', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
-describe('lab run', { timeout: TIMEOUT_MS }, () => {
+describe('lab run', () => {
   test.each([
     [['lab', 'run'], /which case\?/],
     [['lab', 'run', 'no-such\u{1b}[31m'], /there is no case "no-such/],
@@ -48,40 +47,49 @@ describe('lab run', { timeout: TIMEOUT_MS }, () => {
     expect(exitCode).toBe(64)
   })
 
-  test.skipIf(outcome.kind === 'not run')('tells the story, what happened, and what was found', async () => {
-    const report = join(bench.folder, 'lab.html')
-    const ended = await bench.holdfast(['lab', 'run', 'setnx-then-expire', '--report', report])
-    expect(ended).toMatchObject({ exitCode: 0, stderr: '' })
-    expect(ended.stdout).toMatch(
-      /^setnx-then-expire: SETNX, and EXPIRE in the next command\n\n {2}The oldest/,
-    )
-    expect(ended.stdout).toMatch(/A is killed between SETNX and EXPIRE\n/)
-    expect(ended.stdout).toMatch(/\n {2}stuck-waiter: [^\n]+\n(?: {2}[^\n]+\n)*? {2}CAUGHT: stuck-waiter\n/)
-    expect(ended.stdout).toMatch(/\nOurs, with the same schedule\n[^]+\n {2}PASSES\n/)
-    expect(existsSync(report)).toBe(true)
-    expect(readFileSync(report, 'utf8')).toContain('setnx-then-expire')
-  })
+  test.skipIf(outcome.kind === 'not run')(
+    titled(
+      'tells the story, what happened, and what was found',
+      outcome.kind === 'not run' ? outcome.reason : null,
+    ),
+    async () => {
+      const report = join(bench.folder, 'lab.html')
+      const ended = await bench.holdfast(['lab', 'run', 'setnx-then-expire', '--report', report])
+      expect(ended).toMatchObject({ exitCode: 0, stderr: '' })
+      expect(ended.stdout).toMatch(
+        /^setnx-then-expire: SETNX, and EXPIRE in the next command\n\n {2}The oldest/,
+      )
+      expect(ended.stdout).toMatch(/A is killed between SETNX and EXPIRE\n/)
+      expect(ended.stdout).toMatch(/\n {2}stuck-waiter: [^\n]+\n(?: {2}[^\n]+\n)*? {2}CAUGHT: stuck-waiter\n/)
+      expect(ended.stdout).toMatch(/\nOurs, with the same schedule\n[^]+\n {2}PASSES\n/)
+      expect(existsSync(report)).toBe(true)
+      expect(readFileSync(report, 'utf8')).toContain('setnx-then-expire')
+    },
+  )
 
-  test.skipIf(outcome.kind === 'not run')('gives the verdicts as data', async () => {
-    const { exitCode, stdout, stderr } = await bench.holdfast([
-      'lab',
-      'run',
-      '--json',
-      'getset-client-clocks',
-    ])
-    expect(JSON.parse(stdout)).toMatchObject([
-      {
-        name: 'getset-client-clocks',
-        kind: 'ran',
-        caught: true,
-        passed: true,
-        broken: { verdict: { valid: false } },
-        ours: { verdict: { valid: true, violations: [] } },
-      },
-    ])
-    expect(stderr).toMatch(/^holdfast: getset-client-clocks: ok [^\n]*\n$/)
-    expect(exitCode).toBe(0)
-  })
+  test.skipIf(outcome.kind === 'not run')(
+    titled('gives the verdicts as data', outcome.kind === 'not run' ? outcome.reason : null),
+    async () => {
+      const { exitCode, stdout, stderr } = await bench.holdfast([
+        'lab',
+        'run',
+        '--json',
+        'getset-client-clocks',
+      ])
+      expect(JSON.parse(stdout)).toMatchObject([
+        {
+          name: 'getset-client-clocks',
+          kind: 'ran',
+          caught: true,
+          passed: true,
+          broken: { verdict: { valid: false } },
+          ours: { verdict: { valid: true, violations: [] } },
+        },
+      ])
+      expect(stderr).toMatch(/^holdfast: getset-client-clocks: ok [^\n]*\n$/)
+      expect(exitCode).toBe(0)
+    },
+  )
 
   test('is 69 if none of the cases can be run here', async () => {
     const env = { PATH: bench.folder, HOLDFAST_REQUIRE_STORES: '' }

@@ -1,8 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Bench, requireBuild } from './command.js'
 
-const TIMEOUT_MS = 120_000
-
 let bench: Bench
 beforeAll(requireBuild)
 beforeEach(() => {
@@ -15,7 +13,7 @@ afterEach(async () => {
 const STUBBORN = `process.on('SIGTERM', () => console.log('ignored SIGTERM'))`
 const STAY = `setInterval(() => {}, 1_000)`
 
-describe('a lock that is lost', { timeout: TIMEOUT_MS }, () => {
+describe('a lock that is lost', () => {
   test('stops the command with SIGTERM and exits with 79', async () => {
     const polite = `process.on('SIGTERM', () => { console.log('got SIGTERM'); process.exit(0) })`
     const running = bench.startUnder(['a', '--ttl', '2s'], `${polite}; ${STAY}; console.log('held')`)

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Bench, requireBuild, until } from './command.js'
+import { until } from '../../../test/support/wait.js'
+import { Bench, requireBuild } from './command.js'
 
-const TIMEOUT_MS = 120_000
 const node = process.execPath
 
 let bench: Bench
@@ -26,7 +26,7 @@ const LISTENER = `
   console.log('ready')
 `
 
-describe('what the command gets and gives', { timeout: TIMEOUT_MS }, () => {
+describe('what the command gets and gives', () => {
   test.each([0, 1, 7, 255])('exit code %i passes through', async (code) => {
     const { exitCode, stderr } = await bench.startUnder(['a'], `process.exit(${code})`).ended
     expect(stderr).toBe('')
@@ -82,7 +82,7 @@ describe('what the command gets and gives', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
-describe('signals', { timeout: TIMEOUT_MS }, () => {
+describe('signals', () => {
   test('each reaches the command once, and its own exit code comes back', async () => {
     const running = bench.startUnder(['a'], LISTENER)
     await running.prints('ready')
@@ -114,7 +114,7 @@ describe('signals', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
-describe('waiting', { timeout: TIMEOUT_MS }, () => {
+describe('waiting', () => {
   test('a lock that is taken is 75, and the message says by whom', async () => {
     const holder = await bench.hold('a', '--note', 'release 4.2')
     for (const wait of ['0s', '300ms']) {

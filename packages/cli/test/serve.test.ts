@@ -3,7 +3,8 @@
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Bench, type Running, requireBuild, until } from './command.js'
+import { until } from '../../../test/support/wait.js'
+import { Bench, type Running, requireBuild } from './command.js'
 
 const bench = new Bench()
 const ANY_PORT = ['--listen', '127.0.0.1:0']

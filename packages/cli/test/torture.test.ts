@@ -3,8 +3,6 @@ import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Bench, requireBuild } from './command.js'
 
-const TIMEOUT_MS = 240_000
-
 let bench: Bench
 beforeAll(requireBuild)
 beforeEach(() => {
@@ -14,7 +12,7 @@ afterEach(async () => {
   await bench.clear()
 })
 
-describe('torture', { timeout: TIMEOUT_MS }, () => {
+describe('torture', () => {
   test('runs on sqlite, writes the report, and leaves nothing else behind', async () => {
     const report = join(bench.folder, 'report.html')
     const args = ['torture', '--seconds', '4', '--workers', '2', '--seed', '3', '--report', report]

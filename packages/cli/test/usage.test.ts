@@ -2,8 +2,6 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Bench, requireBuild } from './command.js'
 
-const TIMEOUT_MS = 120_000
-
 let bench: Bench
 beforeAll(() => {
   requireBuild()
@@ -13,7 +11,7 @@ afterAll(async () => {
   await bench.clear()
 })
 
-describe('wrong usage', { timeout: TIMEOUT_MS }, () => {
+describe('wrong usage', () => {
   test.each([
     [['run', 'a', '--limt', '3', '--', 'true'], /unknown option '--limt' \(Did you mean --limit\?\)/],
     [['rum'], /unknown command 'rum' \(Did you mean run\?\)/],
@@ -70,7 +68,7 @@ describe('wrong usage', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
-describe('help', { timeout: TIMEOUT_MS }, () => {
+describe('help', () => {
   test('--version is that of the package', async () => {
     const { exitCode, stdout } = await bench.holdfast(['--version'])
     expect(exitCode).toBe(0)

@@ -3,7 +3,7 @@
 import type { browserFor } from 'holdfast-servers'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
-import { type Opened, openBrowser, openPage, PATIENCE_MS } from './browser.js'
+import { type Opened, openBrowser, openPage } from './browser.js'
 import { type MadeUp, type MadeUpService, startMadeUpService } from './made-up-service.js'
 
 export interface MadeUpPage {
@@ -21,18 +21,18 @@ export function makeUpPages(
 
   beforeAll(async () => {
     browser = await openBrowser(found)
-  }, PATIENCE_MS)
+  })
 
   afterEach(async () => {
     const misdeeds = opened.flatMap((one) => one.misdeeds)
     for (const { page } of opened.splice(0)) await page.context().close()
     for (const service of services.splice(0)) await service.close()
     expect(misdeeds).toEqual([])
-  }, PATIENCE_MS)
+  })
 
   afterAll(async () => {
     await browser?.close()
-  }, PATIENCE_MS)
+  })
 
   return async (madeUp, options = {}) => {
     const service = await startMadeUpService(madeUp)

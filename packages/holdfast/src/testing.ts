@@ -17,12 +17,14 @@ export {
 } from './testing/conformance/faulty-backend.js'
 export { RelayBackend } from './testing/conformance/relay-backend.js'
 export {
+  type CaseGroup,
   type ConformanceOptions,
   type ConformanceSummary,
   conformanceCases,
   describeBackend,
   type RanCase,
   type RunnerDescribe,
+  type RunnerGroup,
   type RunnerIt,
   type SkippedCase,
   type SkipRequest,

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectLocks } from 'holdfast'
 import { startProxy, storeFor } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { titled } from '../../../test/support/titled.js'
 import { createService } from '../src/index.js'
 import { DEADLINE_MS, pathOf, type RunningService, startService } from './security/running-service.js'
 
@@ -36,31 +37,37 @@ async function hold(service: RunningService, name: string, body: object = {}): P
   return json['claim'] as string
 }
 
-describe.skipIf(outcome.kind === 'not run')('a store whose answer comes after its caller has left', () => {
-  it('keeps nothing for an id that nobody knows', async () => {
-    if (outcome.kind === 'not run') return
-    const { hostname, port } = new URL(outcome.store.url)
-    const proxy = await startProxy(Number(port))
-    const service = await startService({ url: `redis://${hostname}:${proxy.port}` })
-    const watching = await startService({ url: outcome.store.url })
-    const leaving = new AbortController()
-    proxy.holdReplies(true)
-    const asking = service
-      .post(pathOf('unheard', 'acquire'), { ttlMs: TTL_MS }, { signal: leaving.signal })
-      .catch(() => null)
-    // It is granted at the store, and nobody has heard of it.
-    await expect.poll(async () => (await view(watching, 'unheard')).holders.length, POLL).toBe(1)
-    leaving.abort()
-    await asking
-    // Long enough for the service to see that its caller is gone.
-    await sleep(300)
-    proxy.holdReplies(false)
-    await expect.poll(async () => (await view(watching, 'unheard')).holders.length, POLL).toBe(0)
-    await service.close()
-    await watching.close()
-    await proxy.dispose()
-  })
-})
+describe.skipIf(outcome.kind === 'not run')(
+  titled(
+    'a store whose answer comes after its caller has left',
+    outcome.kind === 'not run' ? outcome.reason : null,
+  ),
+  () => {
+    it('keeps nothing for an id that nobody knows', async () => {
+      if (outcome.kind === 'not run') return
+      const { hostname, port } = new URL(outcome.store.url)
+      const proxy = await startProxy(Number(port))
+      const service = await startService({ url: `redis://${hostname}:${proxy.port}` })
+      const watching = await startService({ url: outcome.store.url })
+      const leaving = new AbortController()
+      proxy.holdReplies(true)
+      const asking = service
+        .post(pathOf('unheard', 'acquire'), { ttlMs: TTL_MS }, { signal: leaving.signal })
+        .catch(() => null)
+      // It is granted at the store, and nobody has heard of it.
+      await expect.poll(async () => (await view(watching, 'unheard')).holders.length, POLL).toBe(1)
+      leaving.abort()
+      await asking
+      // Long enough for the service to see that its caller is gone.
+      await sleep(300)
+      proxy.holdReplies(false)
+      await expect.poll(async () => (await view(watching, 'unheard')).holders.length, POLL).toBe(0)
+      await service.close()
+      await watching.close()
+      await proxy.dispose()
+    })
+  },
+)
 
 describe('requests that share a connection', () => {
   let service: RunningService
@@ -142,43 +149,46 @@ describe('a place that was given up', () => {
   })
 })
 
-describe.skipIf(outcome.kind === 'not run')('a service that stops', () => {
-  it('does not wait for clients that keep their connections', async () => {
-    if (outcome.kind === 'not run') return
-    const { hostname, port } = new URL(outcome.store.url)
-    const proxy = await startProxy(Number(port))
-    // The store takes its time, so that the door is closed before those who wait have been turned away.
-    proxy.delay(100)
-    const service = await createService({ url: `redis://${hostname}:${proxy.port}`, listen: { port: 0 } })
-    const url = await service.listen()
-    const agent = new Agent({ keepAlive: true })
-    const headers = { 'content-type': 'application/json' }
-    const ask = (body: object): Promise<number> =>
-      new Promise((resolve, reject) => {
-        const sent = request(
-          `${url}${pathOf('stops', 'acquire')}`,
-          { method: 'POST', agent, headers },
-          (response) => {
-            response.resume()
-            response.once('end', () => resolve(response.statusCode ?? 0))
-          },
-        )
-        sent.once('error', reject)
-        sent.end(JSON.stringify(body))
-      })
-    expect(await ask({ ttlMs: TTL_MS })).toBe(200)
-    const waiting = ask({ waitMs: 60_000 })
-    const others = await connectLocks(outcome.store.url)
-    await expect.poll(async () => (await others.inspect('stops')).waiters.length, POLL).toBe(1)
-    await others.close()
-    // Clients keep an idle connection for longer than this test may take.
-    const closing = service.close({ drainMs: 120_000 })
-    expect(await waiting).toBe(503)
-    await closing
-    agent.destroy()
-    await proxy.dispose()
-  })
-})
+describe.skipIf(outcome.kind === 'not run')(
+  titled('a service that stops', outcome.kind === 'not run' ? outcome.reason : null),
+  () => {
+    it('does not wait for clients that keep their connections', async () => {
+      if (outcome.kind === 'not run') return
+      const { hostname, port } = new URL(outcome.store.url)
+      const proxy = await startProxy(Number(port))
+      // The store takes its time, so that the door is closed before those who wait have been turned away.
+      proxy.delay(100)
+      const service = await createService({ url: `redis://${hostname}:${proxy.port}`, listen: { port: 0 } })
+      const url = await service.listen()
+      const agent = new Agent({ keepAlive: true })
+      const headers = { 'content-type': 'application/json' }
+      const ask = (body: object): Promise<number> =>
+        new Promise((resolve, reject) => {
+          const sent = request(
+            `${url}${pathOf('stops', 'acquire')}`,
+            { method: 'POST', agent, headers },
+            (response) => {
+              response.resume()
+              response.once('end', () => resolve(response.statusCode ?? 0))
+            },
+          )
+          sent.once('error', reject)
+          sent.end(JSON.stringify(body))
+        })
+      expect(await ask({ ttlMs: TTL_MS })).toBe(200)
+      const waiting = ask({ waitMs: 60_000 })
+      const others = await connectLocks(outcome.store.url)
+      await expect.poll(async () => (await others.inspect('stops')).waiters.length, POLL).toBe(1)
+      await others.close()
+      // Clients keep an idle connection for longer than this test may take.
+      const closing = service.close({ drainMs: 120_000 })
+      expect(await waiting).toBe(503)
+      await closing
+      agent.destroy()
+      await proxy.dispose()
+    })
+  },
+)
 
 afterAll(async () => {
   if (outcome.kind !== 'not run') await outcome.store.dispose()

@@ -1,9 +1,10 @@
 /** What every lock route answers, over real HTTP, on an embedded store and on a server. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { Compile } from 'typebox/compile'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { until } from '../../../test/support/wait.js'
 import { Locked } from '../src/schemas/problems.js'
 import { ResourceView } from '../src/schemas/views.js'
 import {
@@ -24,9 +25,9 @@ function freshId(): string {
 }
 
 describe.each(['sqlite', 'redis'])('locks over HTTP, on %s', async (kind) => {
-  const outcome = await storeFor(kind)
+  const outcome = await sharedStoreFor(kind)
   if (outcome.kind !== 'ready') {
-    it.skip(`not run: ${outcome.reason}`, () => {})
+    it.skip(`all of it (not run: ${outcome.reason})`, () => {})
     return
   }
   const { store } = outcome
@@ -60,8 +61,9 @@ describe.each(['sqlite', 'redis'])('locks over HTTP, on %s', async (kind) => {
     return (await service.get(pathOf(name))).json as never
   }
 
-  async function until(name: string, waiters: number): Promise<void> {
-    while ((await view(name)).waiters.length !== waiters) await sleep(20)
+  async function waitersBecome(name: string, waiters: number): Promise<void> {
+    const isSo = async (): Promise<boolean> => (await view(name)).waiters.length === waiters
+    await until(`${waiters} wait for ${name}`, isSo, { state: () => view(name) })
   }
 
   it('are granted, refused with who holds, renewed, released, and then gone', async () => {
@@ -104,7 +106,7 @@ describe.each(['sqlite', 'redis'])('locks over HTTP, on %s', async (kind) => {
   it('have fences that grow, also through the long poll', async () => {
     const first = await granted('grow')
     const waiting = acquire('grow', { waitMs: 30_000 })
-    await until('grow', 1)
+    await waitersBecome('grow', 1)
     await release('grow', first.claim)
     const second = await waiting
     expect(second.status).toBe(200)
@@ -151,7 +153,7 @@ describe.each(['sqlite', 'redis'])('locks over HTTP, on %s', async (kind) => {
     expect(place).toMatchObject({ ahead: 1 })
     expect(place['remainingMs']).toBeGreaterThan(20_000)
     const behind = acquire('stay', { waitMs: 30_000 })
-    await until('stay', 2)
+    await waitersBecome('stay', 2)
     await release('stay', holder.claim)
     const back = await granted('stay', { id, waitMs: 30_000 })
     expect(back.fence).toBe(place['fence'])
@@ -171,7 +173,7 @@ describe.each(['sqlite', 'redis'])('locks over HTTP, on %s', async (kind) => {
     await granted('other')
     const id = freshId()
     const waiting = acquire('other', { id, waitMs: 30_000 })
-    await until('other', 1)
+    await waitersBecome('other', 1)
     expect((await release('other', `hf1.m.1.1.${TTL_MS}.${id}`)).json).toMatchObject({ outcome: 'released' })
     const answer = await waiting
     expect([answer.status, answer.json['code']]).toEqual([409, 'SUPERSEDED'])
@@ -181,10 +183,10 @@ describe.each(['sqlite', 'redis'])('locks over HTTP, on %s', async (kind) => {
     const holder = await granted('hang-up')
     const hangUp = new AbortController()
     const waiting = acquire('hang-up', { waitMs: 60_000 }, hangUp.signal).catch(() => null)
-    await until('hang-up', 1)
+    await waitersBecome('hang-up', 1)
     hangUp.abort()
     await waiting
-    await until('hang-up', 0)
+    await waitersBecome('hang-up', 0)
     await release('hang-up', holder.claim)
     await granted('hang-up')
   })
@@ -195,13 +197,13 @@ describe.each(['sqlite', 'redis'])('locks over HTTP, on %s', async (kind) => {
       const hangUp = new AbortController()
       // An answer that has left cannot be called back; then the lease is what frees the lock.
       const waiting = acquire('moment', { waitMs: 60_000, ttlMs: 1_000 }, hangUp.signal).catch(() => null)
-      await until('moment', 1)
+      await waitersBecome('moment', 1)
       const released = release('moment', holder.claim)
       await sleep(round * 2)
       hangUp.abort()
       await waiting
       await released
-      while ((await view('moment')).holders.length > 0) await sleep(20)
+      await until('it is free', async () => (await view('moment')).holders.length === 0)
     }
   })
 
@@ -239,7 +241,7 @@ describe.each(['sqlite', 'redis'])('locks over HTTP, on %s', async (kind) => {
   it('are broken with a reason, and the fence grows', async () => {
     const old = await granted('break')
     const waiting = acquire('break', { waitMs: 30_000 })
-    await until('break', 1)
+    await waitersBecome('break', 1)
     const broken = await service.post(pathOf('break', 'break'), { reason: 'host is gone' })
     expect(broken.status).toBe(200)
     expect(broken.json['broken']).toHaveLength(1)

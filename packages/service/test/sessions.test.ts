@@ -1,14 +1,15 @@
 /** Stores whose holds are kept by a session of the service: it takes back what its client does not renew. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { until } from '../../../test/support/wait.js'
 import { type Answer, pathOf, type RunningService, startService } from './security/running-service.js'
 
 describe.each(['etcd', 'zookeeper'])('locks over HTTP, on %s', async (kind) => {
-  const outcome = await storeFor(kind)
+  const outcome = await sharedStoreFor(kind)
   if (outcome.kind !== 'ready') {
-    it.skip(`not run: ${outcome.reason}`, () => {})
+    it.skip(`all of it (not run: ${outcome.reason})`, () => {})
     return
   }
   const { store } = outcome
@@ -70,6 +71,6 @@ describe.each(['etcd', 'zookeeper'])('locks over HTTP, on %s', async (kind) => {
     expect(away.json['place']).toMatchObject({ ahead: 1 })
     const waiting = async (): Promise<number> =>
       ((await one.get(pathOf('place'))).json['waiters'] as unknown[]).length
-    while ((await waiting()) > 0) await sleep(100)
+    await until('nobody waits', async () => (await waiting()) === 0)
   })
 })

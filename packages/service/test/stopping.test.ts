@@ -1,8 +1,8 @@
 /** How a service stops: nobody is left waiting, nobody loses a hold, and what is under way is finished. */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { connect } from 'holdfast'
 import { describe, expect, it } from 'vitest'
+import { until } from '../../../test/support/wait.js'
 import { createService, type Service } from '../src/index.js'
 import { type Answer, ask, pathOf } from './security/running-service.js'
 
@@ -30,7 +30,7 @@ describe('a service that stops', () => {
     const staying = post(service, pathOf('a', 'acquire'), { waitMs: 60_000, stayMs: 60_000, id })
     // Nobody could come back to this one.
     const unnamed = post(service, pathOf('a', 'acquire'), { waitMs: 60_000, stayMs: 60_000 })
-    while ((await others.inspect('a')).waiters.length < 3) await sleep(10)
+    await until('all wait', async () => (await others.inspect('a')).waiters.length === 3)
     const closing = service.close({ drainMs: 30_000 })
     for (const answer of await Promise.all([waiting, staying, unnamed])) {
       expect([answer.status, answer.json['code']]).toEqual([503, 'DRAINING'])

@@ -2,10 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { atDepth } from '../../../test/support/depth.js'
 import type { Opened } from '../src/workers/opener.js'
 import { Children } from './children.js'
 
-const ROUNDS = 15
+const ROUNDS = atDepth(4, 15)
 const PROCESSES = 8
 const TIMES = 20
 
@@ -35,5 +36,5 @@ describe('a file that does not exist yet', () => {
       expect(outcomes.length).toBe(PROCESSES * TIMES)
     }
     expect(children.errors).toBe('')
-  }, 300_000)
+  })
 })

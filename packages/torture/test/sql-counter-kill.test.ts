@@ -15,7 +15,7 @@ const STRIKES = ['kill', 'end connections', 'kill', 'restart the server', 'kill'
 /** So many additions by processes that live show that the others go on. */
 const PROGRESS = 5
 /** A busy machine is not a fault; a good run needs a second or two. */
-const PROGRESS_MS = 60_000
+const PROGRESS_MS = 120_000
 
 let folder: string
 let children: Children

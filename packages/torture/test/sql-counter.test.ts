@@ -1,17 +1,14 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { env } from 'node:process'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { atDepth, sizeOf } from '../../../test/support/depth.js'
 import { Children } from './children.js'
 import { type SqlTarget, sqlTargets } from './sql-recipes.js'
 
-const PROCESSES = 8
-/**
- * Eight processes that ask a database in turn hand over some fifty to two hundred times a second, so a thousand for each
- * process and recipe takes a quarter of an hour. `HOLDFAST_SQL_INCREMENTS=1000` runs them.
- */
-const TIMES = Number(env['HOLDFAST_SQL_INCREMENTS'] ?? 25)
+const PROCESSES = atDepth(4, 8)
+/** `HOLDFAST_SQL_INCREMENTS` sets how often each process adds one. A thousand takes a quarter of an hour for all recipes. */
+const TIMES = sizeOf('HOLDFAST_SQL_INCREMENTS', 25, 200)
 const CONTROL_TIMES = 200
 
 let folder: string
@@ -67,5 +64,5 @@ describe.each(targets.slice(0, 1))('a counter in a plain file', (target) => {
   it('does not count to the end without a lock', async () => {
     const { total } = await count(target, CONTROL_TIMES, 'unlocked')
     expect(total).toBeLessThan(PROCESSES * CONTROL_TIMES)
-  }, 120_000)
+  })
 })

@@ -7,6 +7,7 @@ import { ensurePrograms } from './install.js'
 import { requiredStores } from './policy.js'
 import { missingPrograms } from './programs.js'
 import { storeFor, stores } from './registry.js'
+import { prepareZookeeper } from './zookeeper.js'
 
 const help = `Usage: node tools/servers/src/main.js <command>
 
@@ -55,6 +56,7 @@ async function install(names) {
   for (const { name, kind, reason } of states) {
     process.stdout.write(`${name}: ${kind}${reason === undefined ? '' : `: ${reason}`}\n`)
   }
+  if (chosen.some(({ name }) => name.startsWith('zookeeper'))) await prepareZookeeper()
   const failed = states.filter(({ name, kind }) => kind === 'missing' && needed.has(name))
   if (failed.length > 0)
     process.stderr.write('HOLDFAST_REQUIRE_STORES requires something whose program is missing.\n')

@@ -2,7 +2,7 @@
 // One server as a process of its own: a free port of the loopback address, a temporary folder with its data and its
 // log, and the ways to end, stop and start it that fault tests need.
 import { spawn, spawnSync } from 'node:child_process'
-import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
+import { appendFileSync, closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -260,9 +260,11 @@ export async function startServer(plan, make) {
     const folder = await mkdtemp(join(tmpdir(), `holdfast-${plan.name}-`))
     const server =
       make?.(plan, { port, folder }) ?? /** @type {Server} */ (new ServerProcess(plan, { port, folder }))
+    const since = performance.now()
     try {
       await plan.prepare?.(server)
       await server.launch()
+      noteStart(plan.name, performance.now() - since)
       return server
     } catch (error) {
       const again = server.portWasTaken() && tries < portsMax
@@ -270,6 +272,17 @@ export async function startServer(plan, make) {
       if (!again) throw error
     }
   }
+}
+
+/**
+ * Adds a line to the file that HOLDFAST_SERVERS_LOG names, so that a run can tell how many servers it started.
+ * @param {string} name
+ * @param {number} ms
+ */
+function noteStart(name, ms) {
+  const file = process.env['HOLDFAST_SERVERS_LOG']
+  if (file !== undefined && file !== '')
+    appendFileSync(file, `${JSON.stringify({ name, ms: Math.round(ms) })}\n`)
 }
 
 /**

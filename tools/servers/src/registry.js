@@ -56,6 +56,9 @@ export async function storeFor(name, known = stores, env = process.env) {
   if (definition === undefined) {
     throw new Error(`There is no store '${name}'; the stores are ${[...known.keys()].join(', ')}.`)
   }
+  if (env.HOLDFAST_SERVERS === 'none' && definition.programs !== undefined) {
+    return { kind: 'not run', name, reason: 'HOLDFAST_SERVERS=none starts no servers' }
+  }
   const required = requiredStores(env.HOLDFAST_REQUIRE_STORES, [...known.keys()])
   return applyPolicy(await definition.start(), required)
 }

@@ -3,9 +3,10 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeCertificate } from './certificate.js'
+import { archiveArgs, makeArchive } from './class-archive.js'
 import { javaFolder } from './locations.js'
 import { ServerProcess, startServer } from './process.js'
-import { requirePrograms } from './programs.js'
+import { missingPrograms, requirePrograms } from './programs.js'
 import { zookeeperSession, zookeeperWord } from './zookeeper-wire.js'
 
 /** @typedef {import('./process.js').Place} Place */
@@ -142,11 +143,12 @@ export function commonSettings(
  * @returns {string[]}
  */
 export function javaArgs({ folder }, args) {
-  const classPath = jars.map((name) => join(javaFolder, `${name}.jar`)).join(':')
+  const files = jars.map((name) => join(javaFolder, `${name}.jar`))
+  const archive = args.some((each) => each.startsWith('-XX:ArchiveClassesAtExit')) ? [] : archiveArgs(files)
   // Less memory and less compiling than a server of its own would want: tests start many of them.
   const small = ['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-XX:+PerfDisableSharedMem']
   const logging = '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'
-  return [...small, logging, ...args, '-cp', classPath, main, join(folder, 'zoo.cfg')]
+  return [...small, ...archive, logging, ...args, '-cp', files.join(':'), main, join(folder, 'zoo.cfg')]
 }
 
 /**
@@ -218,4 +220,11 @@ export async function startZookeeper(options = {}) {
       files && { file: files.certFile, keyFile: files.keyFile, text: certificate.text }
     return new ZookeeperServer(plan, place, ca)
   })
+}
+
+/** Makes starts of ZooKeeper cheaper on this machine, if it can be started at all. */
+export async function prepareZookeeper() {
+  if (missingPrograms(zookeeperPrograms).length > 0) return
+  const files = jars.map((name) => join(javaFolder, `${name}.jar`))
+  await makeArchive(files, (args) => startZookeeper({ args }))
 }

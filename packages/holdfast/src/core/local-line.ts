@@ -211,11 +211,13 @@ export class LocalLine extends KeeperKeeping implements Departures {
     const onAbort = (): void => seek.cancel()
     signal?.addEventListener('abort', onAbort, { once: true })
     try {
-      const result = await seek.run()
+      const result = await seek.run().catch((error: unknown) => ({ kind: 'failed', error }) as const)
       if (result.kind === 'granted')
         return this.#begin({ wish, since, acquisition, waits: false }, result.standing)
+      // A request that was cut off may end with an error of the store, too.
       if (signal?.aborted) throw signal.reason
       if (this.#context.isClosed()) throw new ClosedError({ resource: this.resource })
+      if (result.kind === 'failed') throw result.error
       return { refused: true, waitedMs: this.nowMs() - since, holder: seek.holder, trouble: null }
     } finally {
       signal?.removeEventListener('abort', onAbort)

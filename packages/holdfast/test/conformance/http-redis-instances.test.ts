@@ -1,12 +1,13 @@
-import { storeFor } from 'holdfast-servers'
-import { afterAll, describe, expect, it } from 'vitest'
+import { sharedStoreFor } from 'holdfast-servers'
+import { afterAll, expect, it } from 'vitest'
 import type { Backend, Claim, Patience, Verdict } from '../../src/core/backend.js'
 import { describeBackend, RelayBackend } from '../../src/testing.js'
+import { conformanceRunner } from '../support/conformance-runner.js'
 import { openCorner } from './http-stores.js'
 import { ServiceInstances } from './service-instances.js'
 
 const INSTANCES = 3
-/** After so many cases the next instance is killed, while a case has callers that wait. It is back when the case ends. */
+/** After so many cases the next instance is killed, while a case has callers that wait. It is back when the next case begins. */
 const CASES_PER_KILL = 30
 
 /** Kills one instance after the other, each in the middle of a case. */
@@ -14,8 +15,9 @@ class Killer {
   readonly #instances: ServiceInstances
   #cases = 0
   #kills = 0
-  #killing: Promise<void> | null = null
-  #dead: number | null = null
+  /** Set from the moment at which an instance is killed until it is back. */
+  #back: Promise<void> | null = null
+  #startAgain: () => void = () => {}
 
   constructor(instances: ServiceInstances) {
     this.#instances = instances
@@ -27,19 +29,26 @@ class Killer {
 
   async caseBegins(): Promise<void> {
     this.#cases += 1
-    await this.#killing
-    if (this.#dead === null) return
-    await this.#instances.restart(this.#dead)
-    this.#dead = null
+    this.#startAgain()
+    await this.#back
   }
 
   /** Somebody waits: a good moment, if it is time. */
   somebodyWaits(): void {
     const isTime = this.#cases > CASES_PER_KILL * (this.#kills + 1)
-    if (!isTime || this.#kills >= this.#instances.size || this.#dead !== null) return
-    this.#dead = this.#kills
+    if (!isTime || this.#kills >= this.#instances.size || this.#back !== null) return
+    this.#back = this.#killAndRestart(this.#kills)
     this.#kills += 1
-    this.#killing = this.#instances.kill(this.#dead)
+  }
+
+  async #killAndRestart(index: number): Promise<void> {
+    const next = new Promise<void>((resolve) => {
+      this.#startAgain = resolve
+    })
+    await this.#instances.kill(index)
+    await next
+    await this.#instances.restart(index)
+    this.#back = null
   }
 
   over(backend: Backend): Backend {
@@ -64,7 +73,7 @@ class KilledUnder extends RelayBackend {
 }
 
 const name = 'http over redis, three instances of which one after the other is killed'
-const outcome = await storeFor('redis')
+const outcome = await sharedStoreFor('redis')
 if (outcome.kind === 'not run') it.skip(`${name} (not run: ${outcome.reason})`)
 else {
   const instances = await ServiceInstances.start(outcome.store.url, INSTANCES)
@@ -77,7 +86,7 @@ else {
     await killer.caseBegins()
     return await openCorner({ url: () => instances.url(), wrap: (backend) => killer.over(backend) })
   }
-  const summary = await describeBackend({ name, describe, it, open })
+  const summary = await describeBackend({ name, ...conformanceRunner, open })
   it('ran every case, and killed each instance once', () => {
     expect(summary.skipped).toEqual([])
     expect(summary.ran.length).toBe(summary.total)

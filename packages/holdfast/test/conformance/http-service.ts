@@ -1,12 +1,13 @@
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { createService } from 'holdfast-service'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { describeBackend } from '../../src/testing.js'
+import { conformanceRunner } from '../support/conformance-runner.js'
 import { openCorner } from './http-stores.js'
 
 /** Registers the suite over a service of this process, on one store. */
 export async function describeService(store: string): Promise<void> {
-  const outcome = await storeFor(store)
+  const outcome = await sharedStoreFor(store)
   if (outcome.kind === 'not run') {
     it.skip(`http over ${store} (not run: ${outcome.reason})`)
     return
@@ -19,7 +20,7 @@ export async function describeService(store: string): Promise<void> {
   })
   const name = `http over ${store}`
   const open = () => openCorner({ url: () => url })
-  const summary = await describeBackend({ name, describe, it, open })
+  const summary = await describeBackend({ name, ...conformanceRunner, open })
   it(`${name}: ran every case`, () => {
     expect(summary.skipped).toEqual([])
     expect(summary.ran.length).toBe(summary.total)

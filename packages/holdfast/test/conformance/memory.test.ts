@@ -1,7 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createLocks } from '../../src/client/client.js'
 import { MemoryStore, memoryBackend } from '../../src/memory.js'
 import { describeBackend, type OpenedStore } from '../../src/testing.js'
+import { conformanceRunner } from '../support/conformance-runner.js'
 
 async function open(): Promise<OpenedStore> {
   const store = new MemoryStore()
@@ -16,7 +17,7 @@ async function open(): Promise<OpenedStore> {
   }
 }
 
-const summary = await describeBackend({ name: 'memory', describe, it, open })
+const summary = await describeBackend({ name: 'memory', ...conformanceRunner, open })
 
 it('ran every case that its guarantees and its one process do not rule out', () => {
   expect(summary.ran.length + summary.skipped.length).toBe(summary.total)

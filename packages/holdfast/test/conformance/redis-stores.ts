@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto'
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { Cluster, Redis } from 'ioredis'
 import { createClient, createCluster, createSentinel } from 'redis'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { parseRedisUrl } from '../../src/backends/redis/address.js'
 import { openRedis } from '../../src/backends/redis/open.js'
 import { createLocks } from '../../src/client/client.js'
 import type { Backend } from '../../src/core/backend.js'
 import { type RedisClient, redisBackend } from '../../src/redis.js'
 import { describeBackend, type OpenedStore } from '../../src/testing.js'
+import { conformanceRunner } from '../support/conformance-runner.js'
+import { skippedOn } from './cluster-themes.js'
 import { killWhileHolding } from './crash-child.js'
 
 export type StoreName = 'redis' | 'redis-masters' | 'redis-sentinel' | 'redis-cluster'
@@ -29,7 +31,7 @@ type Opener = (prefix: string) => Promise<Backend>
 /** Keys of its own for each case, on servers that all cases share. */
 async function open(url: string, opener: Opener): Promise<OpenedStore> {
   const prefix = `${randomBytes(6).toString('hex')}:`
-  const operator = await createLocks(await opener(prefix))
+  const operator = await createLocks(await opener(prefix), { requestMs: 30_000 })
   return {
     connect: async (settings, wrap = (backend) => backend) =>
       createLocks(wrap(await opener(prefix)), settings),
@@ -47,7 +49,7 @@ async function open(url: string, opener: Opener): Promise<OpenedStore> {
 
 /** Registers the suite for each variant, one after the other, on one set of servers. */
 export async function describeRedis(store: StoreName, variants: readonly Variant[]): Promise<void> {
-  const outcome = await storeFor(store)
+  const outcome = await sharedStoreFor(store)
   if (outcome.kind === 'not run') {
     it.skip(`${variants.map(({ name }) => name).join(', ')} (not run: ${outcome.reason})`)
     return
@@ -63,9 +65,16 @@ export async function describeRedis(store: StoreName, variants: readonly Variant
       ready === undefined
         ? (prefix) => openRedis(`${url}&prefix=${prefix}`)
         : await overReadyClients(outcome.store.url, ready, ends)
-    const summary = await describeBackend({ name, describe, it, open: () => open(url, opener) })
+    const summary = await describeBackend({
+      name,
+      ...conformanceRunner,
+      open: () => open(url, opener),
+      skip: skippedOn(store),
+    })
     it(`${name}: left out only what the guarantees explain`, () => {
-      expect(summary.skipped.filter(({ by }) => by !== 'guarantee')).toEqual([])
+      const expected = new Set(skippedOn(store).map(({ theme }) => theme))
+      const others = summary.skipped.filter(({ by, theme }) => by !== 'guarantee' && !expected.has(theme))
+      expect(others).toEqual([])
       expect(summary.ran.length + summary.skipped.length).toBe(summary.total)
     })
   }

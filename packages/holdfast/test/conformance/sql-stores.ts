@@ -21,6 +21,7 @@ function variantOf({ recipe, options = '' }: SqlVariant): Variant {
       return hasTables ? `${own}&tablePrefix=${tag}_` : own
     },
     migrates: true,
+    sharesNames: !hasTables,
   }
 }
 

@@ -1,8 +1,9 @@
 import { storeFor } from 'holdfast-servers'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createLocks } from '../../src/client/client.js'
 import { sqliteBackend } from '../../src/sqlite.js'
 import { describeBackend, type OpenedStore } from '../../src/testing.js'
+import { conformanceRunner } from '../support/conformance-runner.js'
 import { killWhileHolding } from './crash-child.js'
 
 async function open(): Promise<OpenedStore> {
@@ -27,7 +28,7 @@ async function open(): Promise<OpenedStore> {
   }
 }
 
-const summary = await describeBackend({ name: 'sqlite', describe, it, open })
+const summary = await describeBackend({ name: 'sqlite', ...conformanceRunner, open })
 
 it('ran every case', () => {
   expect(summary.skipped).toEqual([])

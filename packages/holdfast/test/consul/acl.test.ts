@@ -1,11 +1,21 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type ConsulServer, missingPrograms, startConsul, startConsulCluster } from 'holdfast-servers'
+import {
+  type ConsulServer,
+  missingPrograms,
+  missingReason,
+  startConsul,
+  startConsulCluster,
+} from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
+import { until } from '../../../../test/support/wait.js'
 import { examine } from '../../src/connect/examine.js'
 import type { LockLostError } from '../../src/core/errors.js'
-import { connectTo, eventually, isMissing, QUICK, server } from './support.js'
+import { connectTo, isMissing, QUICK, serverOfFile, whyMissing } from './support.js'
+
+const server = serverOfFile()
 
 const MASTER = '11111111-2222-3333-4444-555555555555'
 let consul: ConsulServer
@@ -38,7 +48,7 @@ async function rejection(call: Promise<unknown>): Promise<unknown> {
   )
 }
 
-describe.skipIf(isMissing)('ACLs', () => {
+describe.skipIf(isMissing)(titled('ACLs', whyMissing), () => {
   it('let in who has the token, by a file or by the URL', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-consul-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
@@ -80,7 +90,7 @@ describe.skipIf(isMissing)('ACLs', () => {
     const { ID } = JSON.parse(text) as { ID: string }
     await consul.request('DELETE', `/v1/acl/policy/${ID}`)
     expect(await rejection(hold.extend())).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
-    await eventually('the holder is told', () => hold.signal.aborted)
+    await until('the holder is told', () => hold.signal.aborted)
     expect((hold.signal.reason as LockLostError).reason).toBe('expired')
     expect(hold.isHeld).toBe(false)
   })
@@ -104,7 +114,7 @@ describe.skipIf(isMissing)('ACLs', () => {
   })
 })
 
-describe.skipIf(isMissing)('the doctor', () => {
+describe.skipIf(isMissing)(titled('the doctor', whyMissing), () => {
   it('looks at one server', async () => {
     const single = await server()
     const found = await examine(single.url)
@@ -144,13 +154,10 @@ describe.skipIf(isMissing)('the doctor', () => {
     const [mine, ...others] = cluster.servers
     await Promise.all(others.map((each) => each.kill()))
     // Until it has noticed, it names a leader that is gone; after that it says that there is none, or nothing at all.
-    const until = performance.now() + 30_000
-    let level: string | undefined
-    while (level !== 'danger' && performance.now() < until) {
+    await until('the doctor sees that there is no leader', async () => {
       const found = await examine(mine?.url ?? '').catch(() => null)
-      level = found === null ? 'danger' : found.find(({ check }) => check === 'leader')?.level
-    }
-    expect(level).toBe('danger')
+      return found === null || found.find(({ check }) => check === 'leader')?.level === 'danger'
+    })
   })
 
   it('refuses what connect() refuses, and rejects where nobody answers', async () => {
@@ -161,19 +168,22 @@ describe.skipIf(isMissing)('the doctor', () => {
   })
 })
 
-describe.skipIf(isMissing || missingPrograms(['openssl']).length > 0)('TLS', () => {
-  it('is spoken with a certificate that is checked', async () => {
-    const secure = await startConsul({ tls: true })
-    onTestFinished(() => secure.dispose())
-    const ca = encodeURIComponent(secure.ca ?? '')
-    const locks = await connectTo(`${secure.url}?${QUICK}&ca=${ca}`)
-    const hold = await locks.mutex('it').acquire()
-    await hold.extend()
-    expect(await hold.release()).toBe('released')
-    const trusting = await connectTo(`${secure.url}?${QUICK}`)
-    await expect(trusting.mutex('it').acquire({ waitMs: 0 })).rejects.toMatchObject({ code: 'UNSUPPORTED' })
-    expect((await examine(`${secure.url}?ca=${ca}`)).find(({ check }) => check === 'transport')?.level).toBe(
-      'ok',
-    )
-  })
-})
+describe.skipIf(isMissing || missingPrograms(['openssl']).length > 0)(
+  titled('TLS', whyMissing ?? (missingPrograms(['openssl']).length > 0 ? missingReason(['openssl']) : null)),
+  () => {
+    it('is spoken with a certificate that is checked', async () => {
+      const secure = await startConsul({ tls: true })
+      onTestFinished(() => secure.dispose())
+      const ca = encodeURIComponent(secure.ca ?? '')
+      const locks = await connectTo(`${secure.url}?${QUICK}&ca=${ca}`)
+      const hold = await locks.mutex('it').acquire()
+      await hold.extend()
+      expect(await hold.release()).toBe('released')
+      const trusting = await connectTo(`${secure.url}?${QUICK}`)
+      await expect(trusting.mutex('it').acquire({ waitMs: 0 })).rejects.toMatchObject({ code: 'UNSUPPORTED' })
+      expect(
+        (await examine(`${secure.url}?ca=${ca}`)).find(({ check }) => check === 'transport')?.level,
+      ).toBe('ok')
+    })
+  },
+)

@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { ConsulClient } from '../../src/backends/consul/client.js'
 import { parseJson } from '../../src/backends/consul/json.js'
 import { ConsulStore } from '../../src/backends/consul/kv.js'
@@ -138,8 +139,7 @@ describe('the HTTP client', () => {
   it('gives up on an answer that does not come, and lets go of its connection', async () => {
     const { port, sockets } = await fakeServer(() => {})
     expect(await rejection(clientTo([port]).ask(LOCK))).toBeInstanceOf(OutcomeUnknownError)
-    await new Promise((resolve) => setTimeout(resolve, 100))
-    expect(sockets.size).toBe(0)
+    await until('the connection is closed', () => sockets.size === 0)
   })
 
   it('gives up on an answer of which only the beginning comes', async () => {

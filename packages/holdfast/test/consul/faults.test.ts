@@ -1,21 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startConsul, startProxy } from 'holdfast-servers'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
+import { until } from '../../../../test/support/wait.js'
 import { openConsul } from '../../src/backends/consul/open.js'
 import { createLocks } from '../../src/client/client.js'
 import { InvalidInputError, LockLostError } from '../../src/core/errors.js'
-import { connectTo, eventually, isMissing, keysOf, QUICK, server, sessionsOf } from './support.js'
+import { connectTo, isMissing, keysOf, QUICK, serverOfFile, sessionsOf, whyMissing } from './support.js'
 
-describe.skipIf(isMissing)('the end of a session', () => {
+const server = serverOfFile()
+
+describe.skipIf(isMissing)(titled('the end of a session', whyMissing), () => {
   it('is noticed by a live process, which is told and can begin anew', async () => {
     const consul = await server()
-    const locks = await connectTo(`${consul.url}/ended?${QUICK}`, { ttlMs: 2_000 })
+    const locks = await connectTo(`${consul.url}/ended?${QUICK}`, { ttlMs: 6_000 })
     const [one, two] = [await locks.mutex('one').acquire(), await locks.mutex('two').acquire()]
     const [key] = await keysOf(consul, 'ended/one')
     await consul.request('PUT', `/v1/session/destroy/${key?.Session}`)
-    await eventually('both are told', () => one.signal.aborted && two.signal.aborted)
+    await until('both are told', () => one.signal.aborted && two.signal.aborted)
     expect((one.signal.reason as LockLostError).reason).toBe('session-ended')
-    const again = await locks.mutex('one').acquire({ waitMs: 5_000 })
+    const again = await locks.mutex('one').acquire({ waitMs: 60_000 })
     expect(again.fence > one.fence).toBe(true)
     again.assertHeld()
     await Promise.all([one.release(), two.release()])
@@ -32,12 +36,12 @@ describe.skipIf(isMissing)('the end of a session', () => {
     let last = 0n
     for (let round = 0; round < 1_000; round += 1) {
       const [victim, next] = round % 2 === 0 ? [a, b] : [b, a]
-      const hold = await victim.mutex('hot').acquire({ waitMs: 10_000 })
+      const hold = await victim.mutex('hot').acquire({ waitMs: 60_000 })
       expect(hold.fence > last).toBe(true)
       last = hold.fence
       const [key] = await keysOf(consul, 'loop/')
       await consul.request('PUT', `/v1/session/destroy/${key?.Session}`)
-      const successor = await next.mutex('hot').acquire({ waitMs: 10_000 })
+      const successor = await next.mutex('hot').acquire({ waitMs: 60_000 })
       expect(successor.fence > last).toBe(true)
       last = successor.fence
       // The one who lost it cannot take it away from the next by giving it back.
@@ -64,7 +68,7 @@ describe.skipIf(isMissing)('the end of a session', () => {
     })
     const cutAt = performance.now()
     proxy.hold(true)
-    const next = await other.mutex('it').acquire({ waitMs: 30_000 })
+    const next = await other.mutex('it').acquire({ waitMs: 60_000 })
     expect(abortedAt).toBeLessThan(performance.now())
     expect(performance.now() - cutAt).toBeGreaterThan(1_000)
     expect(hold.isHeld).toBe(false)
@@ -76,14 +80,14 @@ describe.skipIf(isMissing)('the end of a session', () => {
   })
 })
 
-describe.skipIf(isMissing)('an operator', () => {
+describe.skipIf(isMissing)(titled('an operator', whyMissing), () => {
   it('who deletes the key is noticed at the next renewal, and other locks stay', async () => {
     const consul = await server()
-    const locks = await connectTo(`${consul.url}/operator?${QUICK}`, { ttlMs: 2_000 })
+    const locks = await connectTo(`${consul.url}/operator?${QUICK}`, { ttlMs: 6_000 })
     await using kept = await locks.mutex('kept').acquire()
     const hold = await locks.mutex('deleted').acquire()
     await consul.request('DELETE', '/v1/kv/operator/deleted/.lock')
-    await eventually('the holder is told', () => hold.signal.aborted)
+    await until('the holder is told', () => hold.signal.aborted)
     expect((hold.signal.reason as LockLostError).reason).toBe('evicted')
     await kept.extend()
     kept.assertHeld()
@@ -104,12 +108,12 @@ describe.skipIf(isMissing)('an operator', () => {
 
   it('who takes a holder out of the record of a semaphore is noticed', async () => {
     const consul = await server()
-    const locks = await connectTo(`${consul.url}/record?${QUICK}`, { ttlMs: 2_000 })
+    const locks = await connectTo(`${consul.url}/record?${QUICK}`, { ttlMs: 6_000 })
     const hold = await locks.semaphore('pool', 2).acquire()
     await consul.request('DELETE', '/v1/kv/record/pool/.lock')
-    await eventually('the holder is told', () => hold.signal.aborted)
+    await until('the holder is told', () => hold.signal.aborted)
     await hold.release()
-    await eventually('nothing is left', async () => (await keysOf(consul, 'record/')).length === 0)
+    await until('nothing is left', async () => (await keysOf(consul, 'record/')).length === 0)
   })
 
   it('who breaks one permit leaves the others', async () => {
@@ -128,10 +132,10 @@ describe.skipIf(isMissing)('an operator', () => {
   })
 })
 
-describe.skipIf(isMissing)('the lock delay', () => {
+describe.skipIf(isMissing)(titled('the lock delay', whyMissing), () => {
   it('keeps everybody out for a while after a holder was lost, and only then', async () => {
     const consul = await server()
-    const url = `${consul.url}/delay?ttlMinMs=1000&lockDelayMs=1500`
+    const url = `${consul.url}/delay?ttlMinMs=1000&lockDelayMs=3000`
     const [a, b] = [await connectTo(url), await connectTo(url)]
     const given = await a.mutex('it').acquire()
     await given.release()
@@ -140,8 +144,8 @@ describe.skipIf(isMissing)('the lock delay', () => {
     const since = performance.now()
     await consul.request('PUT', `/v1/session/destroy/${key?.Session}`)
     expect(await a.mutex('it').tryAcquire()).toBe(null)
-    const next = await a.mutex('it').acquire({ waitMs: 30_000 })
-    expect(performance.now() - since).toBeGreaterThan(1_400)
+    const next = await a.mutex('it').acquire({ waitMs: 60_000 })
+    expect(performance.now() - since).toBeGreaterThan(2_900)
     await hold.release()
     await next.release()
     expect(await keysOf(consul, 'delay/')).toEqual([])
@@ -160,7 +164,7 @@ describe.skipIf(isMissing)('the lock delay', () => {
   })
 })
 
-describe.skipIf(isMissing)('the range of a ttl', () => {
+describe.skipIf(isMissing)(titled('the range of a ttl', whyMissing), () => {
   it('is the one of Consul, and nothing is raised in silence', async () => {
     const consul = await server()
     const locks = await connectTo(consul.url)
@@ -204,14 +208,14 @@ describe.skipIf(isMissing)('the range of a ttl', () => {
     const [a, b] = [await connectTo(url, { ttlMs: 2_000 }), await connectTo(url)]
     await using kept = await a.mutex('kept').acquire()
     const hold = await a.mutex('it').acquire({ renew: false })
-    const next = await b.mutex('it').acquire({ waitMs: 20_000 })
+    const next = await b.mutex('it').acquire({ waitMs: 60_000 })
     expect(hold.isHeld).toBe(false)
     kept.assertHeld()
     await next.release()
   })
 })
 
-describe.skipIf(isMissing)('a request without an answer', () => {
+describe.skipIf(isMissing)(titled('a request without an answer', whyMissing), () => {
   it('to take a lock takes nothing that stays, though it is carried out late', async () => {
     const consul = await server()
     const proxy = await startProxy(consul.port)
@@ -225,22 +229,21 @@ describe.skipIf(isMissing)('a request without an answer', () => {
     await expect(shaky.mutex('it').acquire({ waitMs: 0 })).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
     proxy.dropReplies(false)
     proxy.cut()
-    const next = await other.mutex('it').acquire({ waitMs: 30_000 })
+    const next = await other.mutex('it').acquire({ waitMs: 60_000 })
     await next.release()
     await kept.release()
     // A session with such a request is over once nothing is in it any more.
-    await using _again = await shaky.mutex('again').acquire({ waitMs: 10_000 })
+    await using _again = await shaky.mutex('again').acquire({ waitMs: 60_000 })
     const [key] = await keysOf(consul, 'late/again')
     expect(key?.Session).not.toBe(doubtful?.Session)
-    await eventually(
+    await until(
       'the session is over',
       async () => !(await sessionsOf(consul)).some(({ ID }) => ID === doubtful?.Session),
-      5_000,
     )
   })
 })
 
-describe.skipIf(isMissing)('an agent that is started again', () => {
+describe.skipIf(isMissing)(titled('an agent that is started again', whyMissing), () => {
   it('kept every lock, and the holder holds on', async () => {
     const consul = await startConsul()
     onTestFinished(() => consul.dispose())
@@ -252,7 +255,7 @@ describe.skipIf(isMissing)('an agent that is started again', () => {
     hold.assertHeld()
     const other = await connectTo(`${consul.url}?${QUICK}`)
     expect(await other.mutex('it').tryAcquire()).toBe(null)
-    const waiting = other.mutex('it').acquire({ waitMs: 30_000 })
+    const waiting = other.mutex('it').acquire({ waitMs: 60_000 })
     await sleep(200)
     await hold.release()
     await using next = await waiting

@@ -4,11 +4,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ConsulServer } from 'holdfast-servers'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { atDepth } from '../../../../test/support/depth.js'
+import { titled } from '../../../../test/support/titled.js'
+import { until, within } from '../../../../test/support/wait.js'
 import type { Locks } from '../../src/client/client.js'
-import { connectTo, eventually, isMissing, keysOf, QUICK, server, sessionsOf } from './support.js'
+import { connectTo, isMissing, keysOf, QUICK, serverOfFile, sessionsOf, whyMissing } from './support.js'
+
+const server = serverOfFile()
 
 /** How many times each side is to have had the lock. */
-const ROUNDS = 200
+const ROUNDS = atDepth(60, 200)
 /** How many processes of `consul lock` are there at a time: each is one round, and takes a moment to start. */
 const LANES = 6
 
@@ -70,12 +75,22 @@ function countIn(text: string): Journal {
   return counts
 }
 
+/** By how many rounds ours may be ahead. */
+const AHEAD_MAX = 20
+
+/** How far both sides are. Ours waits for theirs, because a program takes long to start where the machine is slow. */
+interface Pace {
+  ours: number
+  theirs: number
+}
+
 async function theirRounds(
   consul: ConsulServer,
   file: string,
   options: readonly string[],
   name: string,
   insideMs: number,
+  pace: Pace,
 ): Promise<void> {
   const command = `echo 'enter theirs' >> '${file}'; sleep ${insideMs / 1_000}; echo 'leave theirs' >> '${file}'`
   let left = ROUNDS
@@ -83,6 +98,7 @@ async function theirRounds(
     while (left > 0) {
       left -= 1
       await ended(consulLock(consul, [...options, name, command]))
+      pace.theirs += 1
     }
   }
   await Promise.all(Array.from({ length: LANES }, lane))
@@ -93,6 +109,7 @@ async function ourRounds(
   run: (locks: Locks, work: () => Promise<void>) => Promise<void>,
   file: string,
   insideMs: number,
+  pace: Pace,
 ): Promise<void> {
   let left = ROUNDS
   const lane = async (locks: Locks): Promise<void> => {
@@ -103,14 +120,16 @@ async function ourRounds(
         await new Promise((resolve) => setTimeout(resolve, insideMs))
         await appendFile(file, 'leave ours\n')
       })
+      pace.ours += 1
       // The others need a moment, too: whoever takes it again at once would have it all to himself.
       await new Promise((resolve) => setTimeout(resolve, 15))
+      await until('theirs comes along', () => pace.ours <= pace.theirs + AHEAD_MAX, { limitMs: 240_000 })
     }
   }
   await Promise.all(clients.map(lane))
 }
 
-describe.skipIf(isMissing)('with the program `consul lock`', () => {
+describe.skipIf(isMissing)(titled('with the program `consul lock`', whyMissing), () => {
   it('excludes each other, from either side', async () => {
     const consul = await server()
     const locks = await connectTo(`${consul.url}?${QUICK}`)
@@ -119,7 +138,7 @@ describe.skipIf(isMissing)('with the program `consul lock`', () => {
     await expect(ended(late)).rejects.toThrow(/Lock acquisition failed|timeout|not acquired/i)
     await hold.release()
     const holding = consulLock(consul, ['orders', 'sleep 60'])
-    await eventually('it holds', async () => (await keysOf(consul, 'orders/')).some(({ Session }) => Session))
+    await until('it holds', async () => (await keysOf(consul, 'orders/')).some(({ Session }) => Session))
     expect(await locks.mutex('orders').tryAcquire()).toBe(null)
     const view = await locks.inspect('orders')
     expect(view.shape).toEqual({ kind: 'mutex', limit: 1 })
@@ -127,7 +146,7 @@ describe.skipIf(isMissing)('with the program `consul lock`', () => {
     const waiting = locks.mutex('orders').acquire({ waitMs: 30_000 })
     holding.kill('SIGINT')
     await (await waiting).release()
-    await eventually('it has ended', () => holding.exitCode !== null || holding.signalCode !== null)
+    await until('it has ended', () => holding.exitCode !== null || holding.signalCode !== null)
   })
 
   it('wakes a waiting `consul lock` by a release, and is woken by one', async () => {
@@ -138,19 +157,21 @@ describe.skipIf(isMissing)('with the program `consul lock`', () => {
     const done = ended(child)
     await new Promise((resolve) => setTimeout(resolve, 500))
     expect(child.exitCode).toBe(null)
-    const since = performance.now()
     await hold.release()
-    await done
-    expect(performance.now() - since).toBeLessThan(20_000)
+    await within('`consul lock` gets the lock and ends', done)
   })
 
-  it('shares one mutex in turn, 200 rounds each', { timeout: 300_000 }, async () => {
+  it(`shares one mutex in turn, ${ROUNDS} rounds each`, async () => {
     const consul = await server()
     const clients = await Promise.all([1, 2].map(() => connectTo(`${consul.url}?${QUICK}`)))
     const { file, most } = await journal()
     const run = (locks: Locks, work: () => Promise<void>): Promise<void> =>
       locks.mutex('shared').run(work, { waitMs: 200_000 })
-    await Promise.all([ourRounds(clients, run, file, 0), theirRounds(consul, file, [], 'shared', 0)])
+    const pace = { ours: 0, theirs: 0 }
+    await Promise.all([
+      ourRounds(clients, run, file, 0, pace),
+      theirRounds(consul, file, [], 'shared', 0, pace),
+    ])
     const counts = await most()
     expect(counts).toMatchObject({ most: 1, ours: ROUNDS, theirs: ROUNDS })
     // Both were there at the same time, and not one after the other.
@@ -158,14 +179,18 @@ describe.skipIf(isMissing)('with the program `consul lock`', () => {
     expect(await keysOf(consul, 'shared/')).toEqual([])
   })
 
-  it('shares one semaphore of three in turn, 200 rounds each', { timeout: 300_000 }, async () => {
+  it(`shares one semaphore of three in turn, ${ROUNDS} rounds each`, async () => {
     const consul = await server()
     const clients = await Promise.all([1, 2, 3, 4].map(() => connectTo(`${consul.url}?${QUICK}`)))
     const { file, most } = await journal()
     const run = (locks: Locks, work: () => Promise<void>): Promise<void> =>
       locks.semaphore('pool', 3).run(work, { waitMs: 200_000 })
     // They stay inside for a while, so that all permits are taken and others want one.
-    await Promise.all([ourRounds(clients, run, file, 60), theirRounds(consul, file, ['-n', '3'], 'pool', 60)])
+    const pace = { ours: 0, theirs: 0 }
+    await Promise.all([
+      ourRounds(clients, run, file, 60, pace),
+      theirRounds(consul, file, ['-n', '3'], 'pool', 60, pace),
+    ])
     const counts = await most()
     expect(counts).toMatchObject({ most: 3, ours: ROUNDS, theirs: ROUNDS })
     expect(counts.switches).toBeGreaterThan(ROUNDS / 10)
@@ -195,6 +220,6 @@ describe.skipIf(isMissing)('with the program `consul lock`', () => {
     const consul = await server()
     const ours = async (): Promise<number> =>
       (await sessionsOf(consul)).filter(({ Name }) => Name === 'holdfast').length
-    await eventually('every session has ended', async () => (await ours()) === 0)
+    await until('every session has ended', async () => (await ours()) === 0)
   })
 })

@@ -2,9 +2,13 @@
 
 import { startProxy } from 'holdfast-servers'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
+import { until } from '../../../../test/support/wait.js'
 import { openConsul } from '../../src/backends/consul/open.js'
 import type { Backend, Claim, Shape } from '../../src/core/backend.js'
-import { connectTo, eventually, isMissing, keysOf, QUICK, server, sessionsOf } from './support.js'
+import { connectTo, isMissing, keysOf, QUICK, serverOfFile, sessionsOf, whyMissing } from './support.js'
+
+const server = serverOfFile()
 
 const TIMEOUT_MS = 60_000
 const PATIENCE = { waitMs: TIMEOUT_MS, leaseMs: 10_000 }
@@ -29,68 +33,52 @@ async function namesOf(resource: string): Promise<readonly string[]> {
   return (await keysOf(await server(), `${resource}/`)).map(({ Key }) => Key)
 }
 
-describe.skipIf(isMissing).each(SHAPES)('a claim to a $kind', (shape) => {
-  it(
-    'that is given up while its session begins leaves nothing',
-    async () => {
-      const proxy = await startProxy((await server()).port)
-      onTestFinished(() => proxy.dispose())
-      const backend = await opened(proxy.port)
-      const claim = claimOf('claim', `early-${shape.kind}`, shape)
-      proxy.holdReplies(true)
-      const beginning = proxy.waitForBytes('request', '/v1/session/create')
-      const attempt = backend.attempt(claim, PATIENCE)
-      await beginning
-      const released = backend.release(claim)
-      proxy.holdReplies(false)
-      expect(await attempt).toMatchObject({ kind: 'refused' })
-      await released
-      expect(await namesOf(claim.resource)).toEqual([])
-    },
-    TIMEOUT_MS,
-  )
+describe.skipIf(isMissing).each(SHAPES)(titled('a claim to a $kind', whyMissing), (shape) => {
+  it('that is given up while its session begins leaves nothing', async () => {
+    const proxy = await startProxy((await server()).port)
+    onTestFinished(() => proxy.dispose())
+    const backend = await opened(proxy.port)
+    const claim = claimOf('claim', `early-${shape.kind}`, shape)
+    proxy.holdReplies(true)
+    const beginning = proxy.waitForBytes('request', '/v1/session/create')
+    const attempt = backend.attempt(claim, PATIENCE)
+    await beginning
+    const released = backend.release(claim)
+    proxy.holdReplies(false)
+    expect(await attempt).toMatchObject({ kind: 'refused' })
+    await released
+    expect(await namesOf(claim.resource)).toEqual([])
+  })
 
-  it(
-    'whose release is under way when the client is closed leaves nothing',
-    async () => {
-      const backend = await opened((await server()).port)
-      const claim = claimOf('claim', `leaving-${shape.kind}`, shape)
-      expect(await backend.attempt(claim, PATIENCE)).toMatchObject({ kind: 'granted' })
-      const released = backend.release(claim)
-      await backend.close()
-      await released.catch(() => undefined)
-      expect(await namesOf(claim.resource)).toEqual([])
-    },
-    TIMEOUT_MS,
-  )
+  it('whose release is under way when the client is closed leaves nothing', async () => {
+    const backend = await opened((await server()).port)
+    const claim = claimOf('claim', `leaving-${shape.kind}`, shape)
+    expect(await backend.attempt(claim, PATIENCE)).toMatchObject({ kind: 'granted' })
+    const released = backend.release(claim)
+    await backend.close()
+    await released.catch(() => undefined)
+    expect(await namesOf(claim.resource)).toEqual([])
+  })
 
-  it(
-    'that is under way when the client is closed leaves nothing',
-    async () => {
-      const backend = await opened((await server()).port)
-      const claim = claimOf('claim', `taking-${shape.kind}`, shape)
-      const attempt = backend.attempt(claim, PATIENCE)
-      await backend.close()
-      await attempt.catch(() => undefined)
-      expect(await namesOf(claim.resource)).toEqual([])
-    },
-    TIMEOUT_MS,
-  )
+  it('that is under way when the client is closed leaves nothing', async () => {
+    const backend = await opened((await server()).port)
+    const claim = claimOf('claim', `taking-${shape.kind}`, shape)
+    const attempt = backend.attempt(claim, PATIENCE)
+    await backend.close()
+    await attempt.catch(() => undefined)
+    expect(await namesOf(claim.resource)).toEqual([])
+  })
 })
 
-describe.skipIf(isMissing)('a permit whose session was ended', () => {
-  it(
-    'leaves no record, if nobody else has one',
-    async () => {
-      const consul = await server()
-      const before = new Set((await sessionsOf(consul)).map(({ ID }) => ID))
-      const locks = await connectTo(`consul://127.0.0.1:${consul.port}?${QUICK}`, { ttlMs: 1_000 })
-      const hold = await locks.semaphore('ended', 3).acquire()
-      const [session] = (await sessionsOf(consul)).filter(({ ID }) => !before.has(ID))
-      await consul.request('PUT', `/v1/session/destroy/${session?.ID}`)
-      await eventually('the holder is told', () => hold.signal.aborted)
-      await eventually('nothing is left', async () => (await namesOf('ended')).length === 0, 10_000)
-    },
-    TIMEOUT_MS,
-  )
+describe.skipIf(isMissing)(titled('a permit whose session was ended', whyMissing), () => {
+  it('leaves no record, if nobody else has one', async () => {
+    const consul = await server()
+    const before = new Set((await sessionsOf(consul)).map(({ ID }) => ID))
+    const locks = await connectTo(`consul://127.0.0.1:${consul.port}?${QUICK}`, { ttlMs: 3_000 })
+    const hold = await locks.semaphore('ended', 3).acquire()
+    const [session] = (await sessionsOf(consul)).filter(({ ID }) => !before.has(ID))
+    await consul.request('PUT', `/v1/session/destroy/${session?.ID}`)
+    await until('the holder is told', () => hold.signal.aborted)
+    await until('nothing is left', async () => (await namesOf('ended')).length === 0)
+  })
 })

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import { Keys } from '../../src/backends/consul/keys.js'
 import { InvalidInputError } from '../../src/core/errors.js'
-import { connectTo, isMissing, keysOf, QUICK, server } from './support.js'
+import { connectTo, isMissing, keysOf, QUICK, serverOfFile, whyMissing } from './support.js'
+
+const server = serverOfFile()
 
 const ODD: readonly string[] = [
   'a/b',
@@ -53,7 +56,7 @@ describe('names as keys', () => {
   })
 })
 
-describe.skipIf(isMissing)('names at the agent', () => {
+describe.skipIf(isMissing)(titled('names at the agent', whyMissing), () => {
   it('are all held at once, listed as they are, and leave nothing', async () => {
     const consul = await server()
     const url = `${consul.url}/odd?${QUICK}`

@@ -1,4 +1,11 @@
-import { type ConsulServer, missingPrograms, requiredStores, startConsul, stores } from 'holdfast-servers'
+import {
+  type ConsulServer,
+  missingPrograms,
+  missingReason,
+  requiredStores,
+  startConsul,
+  stores,
+} from 'holdfast-servers'
 import { afterAll, onTestFinished } from 'vitest'
 import { openConsul } from '../../src/backends/consul/open.js'
 import { createLocks, type Locks } from '../../src/client/client.js'
@@ -8,20 +15,21 @@ const [missing] = missingPrograms(['consul'])
 const required = requiredStores(process.env['HOLDFAST_REQUIRE_STORES'], [...stores.keys()])
 if (missing !== undefined && required.has('consul')) throw new Error(`${missing} is required and not there.`)
 
-/** Why nothing can be run here. */
 export const isMissing = missing !== undefined
+/** Why nothing can be run here. */
+export const whyMissing = missing === undefined ? null : missingReason([missing])
 
-let shared: Promise<ConsulServer> | null = null
-
-/** One server for all tests of a file. */
-export function server(): Promise<ConsulServer> {
-  shared ??= startConsul()
-  return shared
+/** Gives one server for all tests of a file, which the first test that asks for it starts. */
+export function serverOfFile(): () => Promise<ConsulServer> {
+  let started: Promise<ConsulServer> | null = null
+  afterAll(async () => {
+    await (await started)?.dispose()
+  })
+  return () => {
+    started ??= startConsul()
+    return started
+  }
 }
-
-afterAll(async () => {
-  await (await shared)?.dispose()
-})
 
 /** Short sessions, as the servers of these tests take them, and no delay after a loss. */
 export const QUICK = 'ttlMinMs=1000&lockDelayMs=0'
@@ -50,17 +58,4 @@ export async function sessionsOf(
 ): Promise<{ readonly ID: string; readonly Name: string }[]> {
   const { text } = await consul.request('GET', '/v1/session/list?consistent')
   return JSON.parse(text) as { ID: string; Name: string }[]
-}
-
-/** Waits until something is so. */
-export async function eventually(
-  what: string,
-  holds: () => boolean | Promise<boolean>,
-  limitMs = 30_000,
-): Promise<void> {
-  const end = performance.now() + limitMs
-  while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`It did not come about that ${what}.`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
 }

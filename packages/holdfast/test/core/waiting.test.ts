@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { MemoryStore, memoryBackend } from '../../src/backends/memory/backend.js'
 import { createLocks } from '../../src/client/client.js'
 import type { Claim, Guarantees, Patience, Renewal, RenewRequest, Verdict } from '../../src/core/backend.js'
-import { AcquireTimeoutError, OutcomeUnknownError } from '../../src/core/errors.js'
+import { AcquireTimeoutError, ClosedError, OutcomeUnknownError } from '../../src/core/errors.js'
 import { Standing } from '../../src/core/standing.js'
 import { RelayBackend } from '../../src/testing/conformance/relay-backend.js'
 import { settle, VirtualRuntime, VirtualTime } from '../../src/testing/virtual-time.js'
@@ -28,6 +28,48 @@ class Unsure extends RelayBackend {
     return requests.map(() => 'unknown')
   }
 }
+
+/** Answers no attempt before the test says so, and then with an error. */
+class CutOff extends RelayBackend {
+  #fail: (error: Error) => void = () => {}
+
+  override attempt(_claim: Claim, _patience: Patience): Promise<Verdict> {
+    return new Promise((_, reject) => {
+      this.#fail = reject
+    })
+  }
+
+  cut(): void {
+    const message = 'The server ended the connection before an answer came.'
+    this.#fail(new OutcomeUnknownError(message, { resource: 'cut', backend: this.name }))
+  }
+}
+
+describe('tryAcquire() whose request is cut off', () => {
+  it('by close() rejects with ClosedError, whatever the store says of the request', async () => {
+    const backend = new CutOff(memoryBackend(new MemoryStore()))
+    const locks = await createLocks(backend)
+    const trying = locks.mutex('cut').tryAcquire()
+    const closing = locks.close()
+    await settle()
+    backend.cut()
+    await expect(trying).rejects.toThrow(ClosedError)
+    await closing
+  })
+
+  it('by its signal rejects with the reason of the signal, whatever the store says of the request', async () => {
+    const backend = new CutOff(memoryBackend(new MemoryStore()))
+    const locks = await createLocks(backend)
+    const controller = new AbortController()
+    const trying = locks.mutex('cut').tryAcquire({ signal: controller.signal })
+    await settle()
+    const reason = new Error('changed my mind')
+    controller.abort(reason)
+    backend.cut()
+    await expect(trying).rejects.toBe(reason)
+    await locks.close()
+  })
+})
 
 describe('waiting', () => {
   it('begins to ask often, however long the process has been running, where the store knows no line', async () => {

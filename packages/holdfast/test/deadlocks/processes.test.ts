@@ -2,14 +2,15 @@
 
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { afterAll, describe, expect, it } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { connect } from '../../src/connect/connect.js'
 import { findDeadlocks } from '../../src/core/wait-graph.js'
 import { LineChild } from './child-lines.js'
 
 const stores = await Promise.all(
-  (['sqlite', 'redis'] as const).map(async (name) => ({ name, outcome: await storeFor(name) })),
+  (['sqlite', 'redis'] as const).map(async (name) => ({ name, outcome: await sharedStoreFor(name) })),
 )
 const children: LineChild[] = []
 
@@ -21,7 +22,7 @@ function start(script: string, ...args: readonly string[]): LineChild {
 
 describe.each(stores)('$name', ({ outcome }) => {
   if (outcome.kind !== 'ready') {
-    it.skip(`not run, because ${outcome.reason}`, () => {})
+    it.skip(`all of it (not run: ${outcome.reason})`, () => {})
     return
   }
   const { url } = outcome.store
@@ -37,12 +38,16 @@ describe.each(stores)('$name', ({ outcome }) => {
       child.go()
       await child.kinds('asks', 'holds')
     }
+    const observer = await connect(url)
     for (const child of circle) {
       child.go()
-      await child.kinds('asks')
+      const { name = '' } = await child.kinds('asks')
+      if (child === circle.at(-1)) break
+      await until(`it waits for ${name}`, async () => (await observer.inspect(name)).waiters.length === 1)
       // Ages that are close to each other leave it open who is the youngest.
-      if (child !== circle.at(-1)) await sleep(1_500)
+      await sleep(1_500)
     }
+    await observer.close()
   }
 
   it.concurrent('gives up the youngest wait of two processes, names the circle, and the other goes on', async () => {
@@ -81,7 +86,7 @@ describe.each(stores)('$name', ({ outcome }) => {
       for await (const view of locks.list('shown:')) views.push(view)
       return findDeadlocks(views).map(({ certain }) => certain)
     }
-    while ((await look()).length === 0) await sleep(50)
+    await until('the circle is seen', async () => (await look()).length > 0)
     expect(await look()).toEqual([true])
     await locks.close()
   })

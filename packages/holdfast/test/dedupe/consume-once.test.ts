@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { memoryRecords } from '../../src/backends/memory/records.js'
 import { consumeOnce, consumeOnceWith, dedupe } from '../../src/dedupe.js'
 import { createIdempotency } from '../../src/idempotency/idempotency.js'
@@ -67,7 +68,7 @@ describe('consumeOnceWith', () => {
         finish = resolve
       })
     })
-    while (runs === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    await until('the first runs', () => runs > 0)
     expect(await consumeOnceWith(idempotency, message, () => expect.unreachable())).toBe('busy')
     finish()
     expect(await first).toBe('done')

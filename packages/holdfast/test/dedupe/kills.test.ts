@@ -1,5 +1,5 @@
 /**
- * Four processes and up to 100 orders for each of 500 keys. Each key has one owner that dies by kill -9, at one of five steps,
+ * Four processes and up to 100 orders for each key. Each key has one owner that dies by kill -9, at one of five steps,
  * with rivals already waiting behind it. Whatever died, the effect is there exactly once for each key, and everybody who
  * got an answer got the same.
  *
@@ -7,7 +7,7 @@
  * dies with all of them, after all four were told to make the others of each. Two parties are under way at a time, so a
  * process also dies in the middle of others. Orders that were lost with a process are sent again, as a client would, so in
  * the end each of them has its answer. SQLite has one writer at a time, so there a party is one key, and every fifth key
- * has an owner that dies. With HOLDFAST_KILLS=full every key of every database has, and 100 orders.
+ * has an owner that dies. In a deep run every key of every database has, and 100 orders.
  */
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
@@ -16,26 +16,22 @@ import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { expect, it, vi } from 'vitest'
+import { atDepth, isDeep } from '../../../../test/support/depth.js'
+import { titled } from '../../../../test/support/titled.js'
 import { migrateDedupe } from '../../src/dedupe.js'
 import { describeSql, type SqlStore } from '../support/sql-stores.js'
 
-const KEYS = 500
+const KEYS = atDepth(50, 500)
 const DUPLICATES = 100
-/**
- * Of five parties one has all its duplicates, and the others this many, so that it takes seconds and not minutes; with
- * HOLDFAST_KILLS=full each key has 100.
- */
+/** Of five parties one has all its duplicates, and the others this many. In a deep run each key has 100. */
 const FEWER = 20
-const isFull = process.env['HOLDFAST_KILLS'] === 'full'
-// Each takes some tens of seconds on a quiet machine with two cores, and minutes in full.
-vi.setConfig({ testTimeout: isFull ? 1_400_000 : 600_000 })
+// A deep run takes many minutes.
+if (isDeep) vi.setConfig({ testTimeout: 3_600_000 })
 const PROCESSES = 4
 const CONNECTIONS = 12
 const PARTY = 10
 const AT_A_TIME = 2
-const KILL_EVERY_IN_SQLITE = isFull ? 1 : 5
-/** MariaDB is the same code as MySQL, so a part of it will do. */
-const KEYS_OF_MARIADB = isFull ? KEYS : 100
+const KILL_EVERY_IN_SQLITE = atDepth(5, 1)
 const STEPS = ['before insert', 'after insert', 'after effect', 'before commit', 'after commit']
 
 interface Job {
@@ -212,7 +208,7 @@ async function crowd(store: SqlStore, { keys, effect }: CrowdOptions): Promise<T
 
 function duplicatesOf({ dialect }: SqlStore, key: number): number {
   const party = dialect === 'sqlite' ? key : Math.floor(key / PARTY)
-  return isFull || party % 5 === 0 ? DUPLICATES : FEWER
+  return isDeep || party % 5 === 0 ? DUPLICATES : FEWER
 }
 
 /** Waits until all orders for the first `keys` keys are answered. */
@@ -236,35 +232,34 @@ async function makeTables(store: SqlStore): Promise<void> {
 }
 
 await describeSql('kill -9 of owners', (store) => {
-  const keys = store.name === 'mariadb' ? KEYS_OF_MARIADB : KEYS
-
-  it(`31. duplicates from ${PROCESSES} processes for each of ${keys} keys have one effect each`, async () => {
+  it(`31. duplicates from ${PROCESSES} processes for each of ${KEYS} keys have one effect each`, async () => {
     await makeTables(store)
     const since = performance.now()
-    const { answers, errors, parked, deaths } = await crowd(store, { keys, effect: 'inside' })
+    const { answers, errors, parked, deaths } = await crowd(store, { keys: KEYS, effect: 'inside' })
     const seconds = Math.round((performance.now() - since) / 1000)
     const orders = [...answers.values()].reduce((sum, values) => sum + values.length, 0)
     console.log(
-      `kills: ${store.name}: ${keys} keys, ${orders} orders, ${deaths} processes killed, ` +
+      `kills: ${store.name}: ${KEYS} keys, ${orders} orders, ${deaths} processes killed, ` +
         `owners killed ${[...parked].map(([step, count]) => `${step}: ${count}`).join(', ')}; ${seconds} s`,
     )
     expect(errors).toEqual([])
-    expect(answers.size).toBe(keys)
-    for (let key = 0; key < keys; key += 1) {
+    expect(answers.size).toBe(KEYS)
+    for (let key = 0; key < KEYS; key += 1) {
       const values = answers.get(`key ${key}`) ?? []
       expect(values.length).toBe(duplicatesOf(store, key))
       expect(new Set(values).size).toBe(1)
     }
-    const owners = store.dialect === 'sqlite' ? keys / KILL_EVERY_IN_SQLITE : keys
+    const owners = store.dialect === 'sqlite' ? KEYS / KILL_EVERY_IN_SQLITE : KEYS
     for (const step of STEPS) expect(parked.get(step)).toBe(owners / STEPS.length)
-    expect(await store.value('SELECT COUNT(*) FROM effects')).toBe(String(keys))
+    expect(await store.value('SELECT COUNT(*) FROM effects')).toBe(String(KEYS))
     for (const [key, [value]] of answers) {
       expect(await store.value(`SELECT value FROM effects WHERE name = '${key}'`)).toBe(value)
     }
   })
 
-  // With one writer at a time, SQLite cannot do it wrong in this way.
-  it.skipIf(store.dialect === 'sqlite')('would notice an effect that is not in the transaction', async () => {
+  const isSqlite = store.dialect === 'sqlite'
+  const why = isSqlite ? 'does not apply: SQLite has one writer at a time' : null
+  it.skipIf(isSqlite)(titled('would notice an effect that is not in the transaction', why), async () => {
     await makeTables(store)
     await crowd(store, { keys: PARTY, effect: 'beside' })
     expect(Number(await store.value('SELECT COUNT(*) FROM effects'))).toBeGreaterThan(PARTY)

@@ -3,6 +3,7 @@
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { expect, it, vi } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import type { SqliteDatabase } from '../../src/backends/sqlite/client.js'
 import { ConditionFailedError } from '../../src/core/errors.js'
 import { type DedupeTarget, dedupeInTransaction, migrateDedupe } from '../../src/dedupe.js'
@@ -125,6 +126,7 @@ await describeSql(
       await makeOrders(store, '')
       // Without an index a lock on what is missing would be one on the whole table in MySQL.
       await store.run('CREATE INDEX once_orders_no ON once_orders (order_no)')
+      let looked = 0
       const errors = await together(async (tx) => {
         await tx.run(
           store.dialect === 'mysql'
@@ -133,7 +135,8 @@ await describeSql(
         )
         await inTx(store, tx, async () => {
           const found = await rowsFor(tx, "SELECT 1 FROM once_orders WHERE order_no = 'n1' FOR UPDATE")
-          await new Promise((resolve) => setTimeout(resolve, 50))
+          looked += 1
+          await until('another one has looked too', () => looked > 1)
           if (found === 0) await tx.run("INSERT INTO once_orders VALUES ('n1')")
         })
       })

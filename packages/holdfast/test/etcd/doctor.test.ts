@@ -1,5 +1,12 @@
-import { type EtcdServer, missingPrograms, startEtcd, startEtcdCluster } from 'holdfast-servers'
+import {
+  type EtcdServer,
+  missingPrograms,
+  missingReason,
+  startEtcd,
+  startEtcdCluster,
+} from 'holdfast-servers'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import { parseEtcdUrl } from '../../src/backends/etcd/address.js'
 import { checkCluster, checkMember, checkTransport } from '../../src/backends/etcd/doctor/checks.js'
 import { StatusResponse } from '../../src/backends/etcd/messages.js'
@@ -83,103 +90,106 @@ describe('what is made of what members say', () => {
   })
 })
 
-describe.skipIf(missing.length > 0)('on servers', { timeout: TIMEOUT_MS }, () => {
-  async function started(starting: Promise<EtcdServer>): Promise<EtcdServer> {
-    const server = await starting
-    onTestFinished(() => server.dispose())
-    return server
-  }
-
-  test('a plain server, and nothing is left behind', async () => {
-    const server = await started(startEtcd())
-    const findings = levels(await examine(server.url))
-    const version = (await server.request('/v3/maintenance/status')).version
-    const expected = hasLeaseFault(version) ? 'warning' : 'ok'
-    expect(findings).toEqual({
-      transport: 'ok',
-      version: expected,
-      members: 'note',
-      alarms: 'ok',
-      rights: 'ok',
-      latency: 'ok',
-    })
-    expect(await server.keys('')).toEqual([])
-    expect(await server.leases()).toEqual([])
-    expect(await rejection(examine('etcd://127.0.0.1:1'))).toBeInstanceOf(BackendUnavailableError)
-  })
-
-  /** Its file grows by doubling, so once it is beyond the quota there is room for nothing at all. */
-  async function startedFull(): Promise<EtcdServer> {
-    const server = await started(startEtcd({ args: ['--quota-backend-bytes', '100000'] }))
-    const value = Buffer.alloc(1_000, 'x').toString('base64')
-    const write = () => server.request('/v3/kv/put', { key: 'YQ==', value })
-    while ((await write().catch(() => null)) !== null);
-    const alarms = () => etcdctl(server, 'alarm', 'list')
-    await vi.waitFor(async () => expect(await alarms()).toContain('NOSPACE'), TIMEOUT_MS)
-    return server
-  }
-
-  test('a server without space that has not raised the alarm yet is told from one that is well', async () => {
-    const server = await startedFull()
-    await etcdctl(server, 'alarm', 'disarm')
-    const findings = await examine(server.url)
-    expect(findings.find(({ check }) => check === 'alarms')).toMatchObject({ level: 'danger' })
-    expect(findings.find(({ check }) => check === 'rights')).toBeUndefined()
-  })
-
-  test('a server without space refuses locks in words, and the doctor says why', async () => {
-    const server = await startedFull()
-    const findings = await examine(server.url)
-    expect(findings.find(({ check }) => check === 'alarms')).toMatchObject({ level: 'danger' })
-    const locks = await locksAt(server.url, { outageMs: 0 })
-    const error = await rejection(locks.mutex('a').tryAcquire())
-    expect(error).toBeInstanceOf(BackendUnavailableError)
-    expect(String(error)).toContain('no space')
-  })
-
-  test('a user without the rights is told which', async () => {
-    const server = await started(startEtcd())
-    await etcdctl(server, 'user', 'add', 'root:top')
-    await etcdctl(server, 'user', 'add', 'reader:pass')
-    await etcdctl(server, 'role', 'add', 'read')
-    await etcdctl(server, 'role', 'grant-permission', 'read', 'read', 'locks/', '--prefix=true')
-    await etcdctl(server, 'user', 'grant-role', 'reader', 'read')
-    await etcdctl(server, 'user', 'grant-role', 'root', 'root')
-    await etcdctl(server, 'auth', 'enable')
-    const findings = await examine(`etcd://reader:pass@127.0.0.1:${server.port}/locks`)
-    expect(findings.find(({ check }) => check === 'rights')).toMatchObject({ level: 'danger' })
-    expect(findings.find(({ check }) => check === 'rights')?.found).toContain('writing is refused')
-    expect(levels(await examine(`etcd://root:top@127.0.0.1:${server.port}`))['rights']).toBe('ok')
-  })
-
-  test('a cluster of which one is down', async () => {
-    const cluster = await startEtcdCluster()
-    onTestFinished(() => cluster.dispose())
-    await cluster.members[2]?.kill()
-    await cluster.settled()
-    const findings = await examine(cluster.url)
-    expect(findings.find(({ check }) => check === 'members')).toMatchObject({
-      level: 'ok',
-      found: '3 voting members',
-    })
-    const down = findings.filter(({ check }) => check === 'member')
-    expect(down).toHaveLength(1)
-    expect(down[0]).toMatchObject({
-      level: 'warning',
-      found: `nobody answers at 127.0.0.1:${cluster.members[2]?.port}`,
-    })
-  })
-
-  test('a version with the fault is warned of once, unless that is turned off', async () => {
-    const server = await started(startEtcd())
-    const { version } = await server.request('/v3/maintenance/status')
-    const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onTestFinished(() => emit.mockRestore())
-    for (const options of ['?versionWarning=false', '', '']) {
-      const locks = await createLocks(await openEtcd(server.url + options))
-      await locks.close()
+describe.skipIf(missing.length > 0)(
+  titled('on servers', missing.length > 0 ? missingReason(missing) : null),
+  () => {
+    async function started(starting: Promise<EtcdServer>): Promise<EtcdServer> {
+      const server = await starting
+      onTestFinished(() => server.dispose())
+      return server
     }
-    const warnings = emit.mock.calls.filter(([text]) => String(text).includes('etcd'))
-    expect(warnings).toHaveLength(hasLeaseFault(version) ? 1 : 0)
-  })
-})
+
+    test('a plain server, and nothing is left behind', async () => {
+      const server = await started(startEtcd())
+      const findings = levels(await examine(server.url))
+      const version = (await server.request('/v3/maintenance/status')).version
+      const expected = hasLeaseFault(version) ? 'warning' : 'ok'
+      expect(findings).toEqual({
+        transport: 'ok',
+        version: expected,
+        members: 'note',
+        alarms: 'ok',
+        rights: 'ok',
+        latency: 'ok',
+      })
+      expect(await server.keys('')).toEqual([])
+      expect(await server.leases()).toEqual([])
+      expect(await rejection(examine('etcd://127.0.0.1:1'))).toBeInstanceOf(BackendUnavailableError)
+    })
+
+    /** Its file grows by doubling, so once it is beyond the quota there is room for nothing at all. */
+    async function startedFull(): Promise<EtcdServer> {
+      const server = await started(startEtcd({ args: ['--quota-backend-bytes', '100000'] }))
+      const value = Buffer.alloc(1_000, 'x').toString('base64')
+      const write = () => server.request('/v3/kv/put', { key: 'YQ==', value })
+      while ((await write().catch(() => null)) !== null);
+      const alarms = () => etcdctl(server, 'alarm', 'list')
+      await vi.waitFor(async () => expect(await alarms()).toContain('NOSPACE'), TIMEOUT_MS)
+      return server
+    }
+
+    test('a server without space that has not raised the alarm yet is told from one that is well', async () => {
+      const server = await startedFull()
+      await etcdctl(server, 'alarm', 'disarm')
+      const findings = await examine(server.url)
+      expect(findings.find(({ check }) => check === 'alarms')).toMatchObject({ level: 'danger' })
+      expect(findings.find(({ check }) => check === 'rights')).toBeUndefined()
+    })
+
+    test('a server without space refuses locks in words, and the doctor says why', async () => {
+      const server = await startedFull()
+      const findings = await examine(server.url)
+      expect(findings.find(({ check }) => check === 'alarms')).toMatchObject({ level: 'danger' })
+      const locks = await locksAt(server.url, { outageMs: 0 })
+      const error = await rejection(locks.mutex('a').tryAcquire())
+      expect(error).toBeInstanceOf(BackendUnavailableError)
+      expect(String(error)).toContain('no space')
+    })
+
+    test('a user without the rights is told which', async () => {
+      const server = await started(startEtcd())
+      await etcdctl(server, 'user', 'add', 'root:top')
+      await etcdctl(server, 'user', 'add', 'reader:pass')
+      await etcdctl(server, 'role', 'add', 'read')
+      await etcdctl(server, 'role', 'grant-permission', 'read', 'read', 'locks/', '--prefix=true')
+      await etcdctl(server, 'user', 'grant-role', 'reader', 'read')
+      await etcdctl(server, 'user', 'grant-role', 'root', 'root')
+      await etcdctl(server, 'auth', 'enable')
+      const findings = await examine(`etcd://reader:pass@127.0.0.1:${server.port}/locks`)
+      expect(findings.find(({ check }) => check === 'rights')).toMatchObject({ level: 'danger' })
+      expect(findings.find(({ check }) => check === 'rights')?.found).toContain('writing is refused')
+      expect(levels(await examine(`etcd://root:top@127.0.0.1:${server.port}`))['rights']).toBe('ok')
+    })
+
+    test('a cluster of which one is down', async () => {
+      const cluster = await startEtcdCluster()
+      onTestFinished(() => cluster.dispose())
+      await cluster.members[2]?.kill()
+      await cluster.settled()
+      const findings = await examine(cluster.url)
+      expect(findings.find(({ check }) => check === 'members')).toMatchObject({
+        level: 'ok',
+        found: '3 voting members',
+      })
+      const down = findings.filter(({ check }) => check === 'member')
+      expect(down).toHaveLength(1)
+      expect(down[0]).toMatchObject({
+        level: 'warning',
+        found: `nobody answers at 127.0.0.1:${cluster.members[2]?.port}`,
+      })
+    })
+
+    test('a version with the fault is warned of once, unless that is turned off', async () => {
+      const server = await started(startEtcd())
+      const { version } = await server.request('/v3/maintenance/status')
+      const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+      onTestFinished(() => emit.mockRestore())
+      for (const options of ['?versionWarning=false', '', '']) {
+        const locks = await createLocks(await openEtcd(server.url + options))
+        await locks.close()
+      }
+      const warnings = emit.mock.calls.filter(([text]) => String(text).includes('etcd'))
+      expect(warnings).toHaveLength(hasLeaseFault(version) ? 1 : 0)
+    })
+  },
+)

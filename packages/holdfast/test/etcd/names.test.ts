@@ -1,6 +1,7 @@
 import fc from 'fast-check'
-import { type EtcdServer, missingPrograms, startEtcd } from 'holdfast-servers'
+import { type EtcdServer, missingPrograms, missingReason, startEtcd } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import { parseEtcdUrl } from '../../src/backends/etcd/address.js'
 import { beginning, Layout } from '../../src/backends/etcd/layout.js'
 import { lineOptionsOf, openEtcd } from '../../src/backends/etcd/open.js'
@@ -8,7 +9,7 @@ import { readRecord, writeRecord } from '../../src/backends/etcd/record.js'
 import { LIMIT_MAX } from '../../src/core/line.js'
 import { refOf } from '../../src/core/names.js'
 import { watchForStrays } from '../support/strays.js'
-import { locksAt, locksOver, rejection, TIMEOUT_MS } from './support.js'
+import { locksAt, locksOver, rejection } from './support.js'
 
 const missing = missingPrograms(['etcd'])
 
@@ -149,65 +150,68 @@ describe('URLs', () => {
   })
 })
 
-describe.skipIf(missing.length > 0)('on a server', { timeout: TIMEOUT_MS }, () => {
-  let server: EtcdServer
-  beforeAll(async () => {
-    server = await startEtcd()
-  }, TIMEOUT_MS)
-  afterAll(() => server.dispose())
+describe.skipIf(missing.length > 0)(
+  titled('on a server', missing.length > 0 ? missingReason(missing) : null),
+  () => {
+    let server: EtcdServer
+    beforeAll(async () => {
+      server = await startEtcd()
+    })
+    afterAll(() => server.dispose())
 
-  test('plain names are keys as they are, and odd ones stay in their place', async () => {
-    const locks = await locksAt(`${server.url}/apps/locks`)
-    const names = ['orders', 'a/b', 'a', 'ключ 1', '..', '%', 'a%2Fb']
-    const holds = await Promise.all(names.map((each) => locks.mutex(each).acquire()))
-    const keys = await server.keys('')
-    expect(keys).toHaveLength(names.length)
-    expect(keys.filter((key) => /^apps\/locks\/[^/]+\/[0-9a-f]+$/.test(key))).toHaveLength(names.length)
-    expect(keys.some((key) => key.startsWith('apps/locks/orders/'))).toBe(true)
-    const listed: string[] = []
-    for await (const { resource } of locks.list()) listed.push(resource)
-    expect(listed.toSorted()).toEqual(names.toSorted())
-    const begun: string[] = []
-    for await (const { resource } of locks.list('a')) begun.push(resource)
-    expect(begun.toSorted()).toEqual(['a', 'a%2Fb', 'a/b'])
-    for (const hold of holds) await hold.release()
-    expect(await server.keys('')).toEqual([])
-  })
+    test('plain names are keys as they are, and odd ones stay in their place', async () => {
+      const locks = await locksAt(`${server.url}/apps/locks`)
+      const names = ['orders', 'a/b', 'a', 'ключ 1', '..', '%', 'a%2Fb']
+      const holds = await Promise.all(names.map((each) => locks.mutex(each).acquire()))
+      const keys = await server.keys('')
+      expect(keys).toHaveLength(names.length)
+      expect(keys.filter((key) => /^apps\/locks\/[^/]+\/[0-9a-f]+$/.test(key))).toHaveLength(names.length)
+      expect(keys.some((key) => key.startsWith('apps/locks/orders/'))).toBe(true)
+      const listed: string[] = []
+      for await (const { resource } of locks.list()) listed.push(resource)
+      expect(listed.toSorted()).toEqual(names.toSorted())
+      const begun: string[] = []
+      for await (const { resource } of locks.list('a')) begun.push(resource)
+      expect(begun.toSorted()).toEqual(['a', 'a%2Fb', 'a/b'])
+      for (const hold of holds) await hold.release()
+      expect(await server.keys('')).toEqual([])
+    })
 
-  test('data that happens to begin alike is not listed, and a page more is', async () => {
-    const locks = await locksAt(server.url)
-    await server.request('/v3/kv/put', { key: Buffer.from('config/a').toString('base64') })
-    const holds = await Promise.all(
-      Array.from({ length: 600 }, (_, index) => locks.mutex(`n${index}`).acquire()),
-    )
-    const listed: string[] = []
-    for await (const { resource } of locks.list()) listed.push(resource)
-    expect(listed).toHaveLength(600)
-    await Promise.all(holds.map((hold) => hold.release()))
-  })
-
-  test('a name that is locked again and again has one key, and several at once have a few', async () => {
-    const locks = await locksAt(server.url)
-    const seen = new Set<string>()
-    for (let round = 0; round < 20; round += 1) {
-      await using _hold = await locks.mutex('again').acquire()
-      for (const key of await server.keys('again/')) seen.add(key)
-    }
-    expect(seen.size).toBe(1)
-    for (let round = 0; round < 3; round += 1) {
-      const semaphore = locks.semaphore('some', 5)
-      const holds = await Promise.all([2, 1, 1, 1].map((permits) => semaphore.acquire({ permits })))
-      for (const key of await server.keys('some/')) seen.add(key)
+    test('data that happens to begin alike is not listed, and a page more is', async () => {
+      const locks = await locksAt(server.url)
+      await server.request('/v3/kv/put', { key: Buffer.from('config/a').toString('base64') })
+      const holds = await Promise.all(
+        Array.from({ length: 600 }, (_, index) => locks.mutex(`n${index}`).acquire()),
+      )
+      const listed: string[] = []
+      for await (const { resource } of locks.list()) listed.push(resource)
+      expect(listed).toHaveLength(600)
       await Promise.all(holds.map((hold) => hold.release()))
-    }
-    expect(seen.size).toBeLessThanOrEqual(5)
-    expect(seen.size).toBeGreaterThan(2)
-  })
+    })
 
-  test('exact names nest as those of etcdctl do', async () => {
-    const locks = await locksOver(await openEtcd(`${server.url}?exactPath=true&versionWarning=false`))
-    await using _inner = await locks.mutex('outer/inner').acquire()
-    expect(await locks.mutex('outer').tryAcquire()).toBeNull()
-    expect(await server.keys('outer/inner/')).toHaveLength(1)
-  })
-})
+    test('a name that is locked again and again has one key, and several at once have a few', async () => {
+      const locks = await locksAt(server.url)
+      const seen = new Set<string>()
+      for (let round = 0; round < 20; round += 1) {
+        await using _hold = await locks.mutex('again').acquire()
+        for (const key of await server.keys('again/')) seen.add(key)
+      }
+      expect(seen.size).toBe(1)
+      for (let round = 0; round < 3; round += 1) {
+        const semaphore = locks.semaphore('some', 5)
+        const holds = await Promise.all([2, 1, 1, 1].map((permits) => semaphore.acquire({ permits })))
+        for (const key of await server.keys('some/')) seen.add(key)
+        await Promise.all(holds.map((hold) => hold.release()))
+      }
+      expect(seen.size).toBeLessThanOrEqual(5)
+      expect(seen.size).toBeGreaterThan(2)
+    })
+
+    test('exact names nest as those of etcdctl do', async () => {
+      const locks = await locksOver(await openEtcd(`${server.url}?exactPath=true&versionWarning=false`))
+      await using _inner = await locks.mutex('outer/inner').acquire()
+      expect(await locks.mutex('outer').tryAcquire()).toBeNull()
+      expect(await server.keys('outer/inner/')).toHaveLength(1)
+    })
+  },
+)

@@ -2,8 +2,6 @@
 
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { performance } from 'node:perf_hooks'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import * as grpc from '@grpc/grpc-js'
 import type { EtcdServer } from 'holdfast-servers'
@@ -17,20 +15,11 @@ import type { Hold } from '../../src/core/hold.js'
 import type { ClientOptions } from '../../src/core/options.js'
 
 export const TIMEOUT_MS = 90_000
-const EVENTUALLY_MS = 30_000
 
 export const realGrpc = grpc as unknown as Grpc
 
 export function freshName(): string {
   return `name-${randomBytes(6).toString('hex')}`
-}
-
-export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const end = performance.now() + EVENTUALLY_MS
-  while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`It did not come about that ${what}.`)
-    await sleep(10)
-  }
 }
 
 /** A way of its own to some members, which ends with the test. */
@@ -59,16 +48,6 @@ export async function locksAt(url: string, options: ClientOptions = {}): Promise
 
 export function urlOf(ports: readonly number[]): string {
   return `etcd://${ports.map((port) => `127.0.0.1:${port}`).join(',')}`
-}
-
-/** When the hold's signal aborted, on the scale of `performance.now()`. */
-export function abortOf(hold: Hold): Promise<number> {
-  return new Promise((resolve) => {
-    const { signal } = hold
-    const aborted = (): void => resolve(performance.now())
-    if (signal.aborted) aborted()
-    else signal.addEventListener('abort', aborted, { once: true })
-  })
 }
 
 export async function rejection(call: Promise<unknown>): Promise<unknown> {
@@ -102,6 +81,6 @@ export class Overlap {
 const run = promisify(execFile)
 
 export async function etcdctl(server: EtcdServer, ...args: string[]): Promise<string> {
-  const { stdout } = await run('etcdctl', args, { env: { ...process.env, ...server.env }, timeout: 30_000 })
+  const { stdout } = await run('etcdctl', args, { env: { ...process.env, ...server.env }, timeout: 120_000 })
   return stdout
 }

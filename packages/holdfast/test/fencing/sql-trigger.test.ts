@@ -61,7 +61,8 @@ await describeSql('the trigger', (store) => {
   })
 
   it('takes another table, column and name, with a schema', async () => {
-    const schema = { postgres: 'public', mysql: 'holdfast', sqlite: 'main' }[store.dialect]
+    const database = store.dialect === 'mysql' ? new URL(store.url).pathname.slice(1) : ''
+    const schema = { postgres: 'public', mysql: database, sqlite: 'main' }[store.dialect]
     const other = {
       dialect: store.dialect,
       table: `${schema}.order`,

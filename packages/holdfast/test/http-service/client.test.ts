@@ -226,12 +226,12 @@ describe('what goes wrong', () => {
     ['half an answer', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{'],
   ])('%s is not waited for without end, and not asked for again', async (_what, text) => {
     const { port, requests, sockets } = await instance(() => text)
-    const backend = await backendTo([port], 200)
+    const backend = await backendTo([port], 1_000)
     const error = await rejection(backend.attempt(claim, { waitMs: 100, leaseMs: 1_000 }))
     expect(error).toBeInstanceOf(OutcomeUnknownError)
     expect(String(error)).toContain('did not answer')
     expect(acquires(requests)).toBe(1)
-    await expect.poll(() => sockets.size, { timeout: 10_000 }).toBe(1)
+    await expect.poll(() => sockets.size, { timeout: 60_000 }).toBe(1)
   })
 
   it('a store that says nothing of its guarantees is refused at once', async () => {
@@ -300,7 +300,7 @@ describe('several instances', () => {
     })
     const backend = await backendTo([first.port, second.port])
     const attempt = rejection(backend.attempt(claim, PATIENT))
-    await expect.poll(() => acquires(second.requests), { timeout: 10_000 }).toBe(1)
+    await expect.poll(() => acquires(second.requests), { timeout: 60_000 }).toBe(1)
     expect(await backend.release(claim)).toBe('released')
     await attempt
     expect(first.requests.some((text) => text.includes('/release '))).toBe(false)
@@ -333,7 +333,7 @@ describe('a release', () => {
     })
     const backend = await backendTo([port])
     const attempt = backend.attempt(claim, PATIENT)
-    await expect.poll(() => acquires(requests), { timeout: 10_000 }).toBe(1)
+    await expect.poll(() => acquires(requests), { timeout: 60_000 }).toBe(1)
     expect(await backend.release(claim)).toBe('released')
     expect((await attempt).kind).toBe('granted')
     expect(releases).toBe(2)
@@ -352,7 +352,7 @@ describe('a release', () => {
     const second = await instance(() => httpText(GRANTED))
     const backend = await backendTo([first.port, second.port])
     const attempt = rejection(backend.attempt(claim, PATIENT))
-    await expect.poll(() => acquires(first.requests), { timeout: 10_000 }).toBe(1)
+    await expect.poll(() => acquires(first.requests), { timeout: 60_000 }).toBe(1)
     expect(await backend.release(claim)).toBe('released')
     expect(await attempt).toBeInstanceOf(OutcomeUnknownError)
     expect(second.requests).toEqual([])

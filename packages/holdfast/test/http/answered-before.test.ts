@@ -3,10 +3,10 @@
 import { createServer } from 'node:http'
 import express from 'express'
 import { afterAll, expect, it } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { memoryRecords } from '../../src/backends/memory/records.js'
 import { expressIdempotency } from '../../src/http.js'
 import { createIdempotency } from '../../src/idempotency.js'
-import { until } from '../../src/testing/conformance/waiting.js'
 import { RelayRecords } from '../idempotency/contract/relay-records.js'
 import { newKey, send } from './client.js'
 import { closeServer, Gate, listening, portOf } from './world.js'
@@ -58,10 +58,10 @@ it('an answer that was given meanwhile stays the only one, the handler does not 
   const first = await send(port, { ...ask, headers: { 'x-impatient': '1' } })
   expect([first.status, first.text]).toEqual([504, 'too late'])
   claimed.open()
-  await until(() => relay.finished.length > 0, 'the claim is given back')
+  await until('the claim is given back', () => relay.finished.length > 0)
   const { key } = ask
   const scope = { tenant: 'ann', operation: 'POST /orders' }
-  await until(async () => (await idempotency.inspect({ scope, key }))?.state === 'released', 'it is released')
+  await until('it is released', async () => (await idempotency.inspect({ scope, key }))?.state === 'released')
   expect(seen).toEqual({ runs: 0, errors: 0 })
   expect((await send(port, ask)).status).toBe(201)
   // The same for an answer of our own: the replay comes too late to be one.

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { inspect } from 'node:util'
 import { expect } from 'vitest'
+import { until, within } from '../../../../test/support/wait.js'
 import type { RecordStore } from '../../src/core/records.js'
 import type { Runner } from '../../src/http.js'
 import {
@@ -10,7 +11,6 @@ import {
   type Idempotency,
   type IdempotencyOptions,
 } from '../../src/idempotency.js'
-import { until, within } from '../../src/testing/conformance/waiting.js'
 import { type Around, RelayRecords } from '../idempotency/contract/relay-records.js'
 import { type Ask, newKey, type Reply, send } from './client.js'
 import { type Adapter, type App, type Overrides, portOf, SECRET, World } from './world.js'
@@ -57,7 +57,7 @@ export class HttpBench {
     app.server.on('connection', (socket) => socket.once('close', () => void (this.#closed += 1)))
     const port = portOf(app)
     return async (ask, onBegin, onChunk) => {
-      const reply = await within(send(port, ask, onBegin, onChunk), `${ask.path} is answered`, 30_000)
+      const reply = await within(`${ask.path} is answered`, send(port, ask, onBegin, onChunk))
       if (reply.headers['content-type'] === 'application/problem+json') this.#problems.push(reply)
       return reply
     }
@@ -77,7 +77,7 @@ export class HttpBench {
     const before = this.#closed
     end()
     expect(await gone).toBeInstanceOf(Error)
-    await until(() => this.#closed > before, 'the server has noticed that the client is gone')
+    await until('the server has noticed that the client is gone', () => this.#closed > before)
   }
 
   /** A path that no other test has. */

@@ -5,10 +5,10 @@ import { addAbortSignal, Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import express from 'express'
 import { afterAll, expect, it } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { memoryRecords } from '../../src/backends/memory/records.js'
 import { expressIdempotency, type HttpOptions } from '../../src/http.js'
 import { createIdempotency } from '../../src/idempotency.js'
-import { until } from '../../src/testing/conformance/waiting.js'
 import { newKey, send } from './client.js'
 import { closeServer, Gate, listening, portOf } from './world.js'
 
@@ -63,10 +63,10 @@ async function afterLeaving(
   gate.open()
   const target = { scope: { tenant: 'ann', operation: 'POST /orders' }, key: ask.key }
   let state: string | undefined
-  await until(async () => {
+  await until('it is no longer in progress', async () => {
     state = (await idempotency.inspect(target))?.state
     return state !== 'in-progress'
-  }, 'it is no longer in progress')
+  })
   const { text, replayed, headers } = await send(portOf(listener), ask)
   const isProblem = headers['content-type'] === 'application/problem+json'
   return { state, runs, again: isProblem ? 'a problem' : `${replayed ? 'a replay' : 'fresh'}: ${text}` }

@@ -1,7 +1,7 @@
 import { storeFor } from 'holdfast-servers'
 import { afterAll, expect, it } from 'vitest'
+import { within } from '../../../../test/support/wait.js'
 import { connectIdempotency } from '../../src/idempotency.js'
-import { within } from '../../src/testing/conformance/waiting.js'
 import { send } from './client.js'
 import { adapters } from './describe-adapters.js'
 import { portOf, World } from './world.js'
@@ -24,7 +24,7 @@ if (outcome.kind === 'not run') {
     const { control } = store as typeof store & { control: { stop(): Promise<void> } }
     await control.stop()
     for (const app of apps) {
-      const reply = await within(send(portOf(app), { path: '/json' }), 'it is answered', 30_000)
+      const reply = await within('it is answered', send(portOf(app), { path: '/json' }))
       expect(reply.status).toBe(503)
       expect(reply.json.code).toBe('idempotency-store-unavailable')
       expect(reply.headers['retry-after']).toBe('1')

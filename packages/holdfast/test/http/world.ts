@@ -7,8 +7,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { until } from '../../../../test/support/wait.js'
 import type { HttpContext, HttpOptions, Runner } from '../../src/http.js'
-import { until } from '../../src/testing/conformance/waiting.js'
 
 /** Stands in keys, bodies, results and errors, so that it can be looked for where it must not be. */
 export const SECRET = 'SECRET-4711'
@@ -69,7 +69,7 @@ export class World {
   }
 
   async begun(path: string, count = 1): Promise<void> {
-    await until(() => this.count(path) >= count, `a handler of ${path} runs`)
+    await until(`a handler of ${path} runs`, () => this.count(path) >= count)
   }
 
   dispose(): void {

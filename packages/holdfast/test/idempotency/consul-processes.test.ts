@@ -1,3 +1,4 @@
 import { describeProcesses } from './processes/suite.js'
 
-await describeProcesses('consul')
+// The servers here take sessions of a second.
+await describeProcesses('consul', (url) => `${url}?ttlMinMs=1000`)

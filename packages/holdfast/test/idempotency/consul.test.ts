@@ -1,3 +1,4 @@
 import { describeRun } from './contract/suite.js'
 
-await describeRun('consul')
+// The servers here take sessions of a second.
+await describeRun('consul', (url) => `${url}?ttlMinMs=1000`)

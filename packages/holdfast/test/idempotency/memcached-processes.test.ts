@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { describeProcesses } from './processes/suite.js'
 
-await describeProcesses('memcached')
+await describeProcesses('memcached', (url) => `${url}?prefix=${randomUUID()}:`)

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { describeRun } from './contract/suite.js'
 
-await describeRun('memcached')
+await describeRun('memcached', (url) => `${url}?prefix=${randomUUID()}:`)

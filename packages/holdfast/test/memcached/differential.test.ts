@@ -1,9 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import type { Backend, Claim, ResourceView, Shape, Verdict } from '../../src/core/backend.js'
 import { refOf } from '../../src/core/names.js'
 import { claimOf, NO_SINK } from '../support/claims.js'
 import { LineModel, randomOf } from '../support/line-model.js'
-import { isMissing } from './support.js'
+import { expectSame } from '../support/same.js'
+import { isMissing, whyMissing } from './support.js'
 
 const SHAPES: readonly Shape[] = [
   { kind: 'mutex', limit: 1 },
@@ -58,30 +60,28 @@ async function runHistory(seed: number, backends: readonly Backend[]): Promise<v
       const patience = { waitMs: random(3) === 0 ? 0 : 1_000, leaseMs: 200_000 + random(100_000) }
       if (random(6) === 0) claim = claims[index] = { ...claim, weight: 1 + random(shape.limit) }
       const verdict = await backend.attempt(claim, patience)
-      expect(untimed(verdict), label).toEqual(untimed(model.attempt(claim, patience, 0)))
+      expectSame(untimed(verdict), untimed(model.attempt(claim, patience, 0)), label)
     } else if (what < 7) {
       const requests = claims
         .slice(random(3), 3 + random(4))
         .map((each) => ({ claim: each, fence: null, leaseMs: random(900_000) }))
       const expected = requests.map((request) => model.renew(request, 0))
-      expect(await backend.renew(requests), label).toEqual(expected)
+      expectSame(await backend.renew(requests), expected, label)
     } else if (what < 9) {
       const removed = model.remove(claim.resource, (place) => place.id === claim.id, 0)
-      expect(await backend.release(claim), label).toBe(removed ? 'released' : 'gone')
+      expectSame(await backend.release(claim), removed ? 'released' : 'gone', label)
     } else {
       const ref = refOf(claim.id)
       const removed = model.remove(claim.resource, (place) => refOf(place.id) === ref, 0)
-      expect(await backend.evict(claim.resource, ref), label).toBe(removed ? 'evicted' : 'gone')
+      expectSame(await backend.evict(claim.resource, ref), removed ? 'evicted' : 'gone', label)
     }
     for (const resource of resources) {
-      expect(untimedView(await backend.inspect(resource)), label).toEqual(
-        untimedView(model.view(resource, 0)),
-      )
+      expectSame(untimedView(await backend.inspect(resource)), untimedView(model.view(resource, 0)), label)
     }
   }
 }
 
-describe.skipIf(isMissing)('the recipe `record` and the rule', () => {
+describe.skipIf(isMissing)(titled('the recipe `record` and the rule', whyMissing), () => {
   let backends: Backend[] = []
   let dispose: () => Promise<void> = async () => {}
   beforeAll(async () => {

@@ -1,9 +1,10 @@
 import { memcachedCommand } from 'holdfast-servers'
 import { describe, expect, test } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import { checkFacts, checkTransport, type Facts } from '../../src/backends/memcached/doctor/checks.js'
 import { examine } from '../../src/connect/examine.js'
 import type { Finding } from '../../src/core/doctor.js'
-import { isMissing, rejection, started } from './support.js'
+import { isMissing, rejection, started, whyMissing } from './support.js'
 
 function about(findings: readonly Finding[], check: string): Finding {
   const found = findings.filter((each) => each.check === check)
@@ -11,7 +12,7 @@ function about(findings: readonly Finding[], check: string): Finding {
   return found[0] as Finding
 }
 
-describe.skipIf(isMissing)('the doctor', () => {
+describe.skipIf(isMissing)(titled('the doctor', whyMissing), () => {
   test('finds nothing to warn of in a plain server, and says what memcached is not', async () => {
     const server = await started()
     const findings = await examine(server.url)

@@ -4,11 +4,12 @@ import { execPath } from 'node:process'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { isMissing, RECIPES, started } from './support.js'
+import { titled } from '../../../../test/support/titled.js'
+import { isMissing, RECIPES, started, whyMissing } from './support.js'
 
-const EXIT_MS = 30_000
+const EXIT_MS = 120_000
 
-describe.skipIf(isMissing)('a process', () => {
+describe.skipIf(isMissing)(titled('a process', whyMissing), () => {
   test.each(RECIPES)(
     'that has nothing more to do ends, though its connection is open (%s)',
     async (recipe) => {

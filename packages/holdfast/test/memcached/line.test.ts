@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs'
 import type { MemcachedServer } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
+import { until } from '../../../../test/support/wait.js'
 import type { Backend } from '../../src/core/backend.js'
 import { InvalidInputError, UnsupportedError } from '../../src/core/errors.js'
+import { refOf } from '../../src/core/names.js'
 import { connect } from '../../src/index.js'
 import { memcachedBackend } from '../../src/memcached.js'
 import { claimOf } from '../support/claims.js'
-import { backendAt, isMissing, locksAt, RECIPES, rejection, started, until } from './support.js'
+import { backendAt, isMissing, locksAt, RECIPES, rejection, started, whyMissing } from './support.js'
 
 const NOW = { waitMs: 0, leaseMs: 5_000 }
 const WAIT = { waitMs: 1_000, leaseMs: 5_000 }
@@ -26,7 +29,7 @@ afterAll(async () => {
 
 const ODD = ['a/b', '..', '%2f', 'a b', 'ü:1', '%~', 'x'.repeat(512), 'é'.repeat(256), 'key 0 0 1']
 
-describe.skipIf(isMissing)('names', () => {
+describe.skipIf(isMissing)(titled('names', whyMissing), () => {
   test.each(RECIPES)('are keys of their own, and are listed as they were given (%s)', async (recipe) => {
     const locks = await locksAt(`${server.url}?recipe=${recipe}&prefix=odd-${recipe}:`)
     const holds = await Promise.all(ODD.map((name) => locks.mutex(name).acquire()))
@@ -68,7 +71,7 @@ describe.skipIf(isMissing)('names', () => {
   })
 })
 
-describe.skipIf(isMissing)('what others wrote', () => {
+describe.skipIf(isMissing)(titled('what others wrote', whyMissing), () => {
   test.each(RECIPES)('is refused and never overwritten (%s)', async (recipe) => {
     const backend = await backendAt(`${server.url}?recipe=${recipe}&prefix=theirs:`)
     for (const [name, text] of [
@@ -106,10 +109,10 @@ async function dataOf(name: string): Promise<string> {
   return await server.command(`mg holdfast:${name} v`)
 }
 
-describe.skipIf(isMissing)('the line', () => {
+describe.skipIf(isMissing)(titled('the line', whyMissing), () => {
   test('lets nobody in past an entry that has expired without taking it out', async () => {
     const [one, other] = [await backendAt(server.url), await backendAt(server.url)]
-    const dead = claimOf('past', { ttlMs: 1_000 })
+    const dead = claimOf('past', { ttlMs: 3_000 })
     const next = claimOf('past', { ttlMs: 60_000 })
     await one.attempt(dead, NOW)
     expect(await other.attempt(next, { waitMs: 1_000, leaseMs: 60_000 })).toMatchObject({
@@ -129,27 +132,31 @@ describe.skipIf(isMissing)('the line', () => {
     const busy = (): typeof dead => claimOf('churn', { ttlMs: 30_000, shape: dead.shape })
     await one.attempt(dead, NOW)
     const since = performance.now()
-    let isGone = false
-    while (!isGone && performance.now() - since < 20_000) {
+    const isThere = async (): Promise<boolean> =>
+      (await one.inspect('churn')).holders.some(({ ref }) => ref === refOf(dead.id))
+    const churn = async (): Promise<boolean> => {
       const claims = Array.from({ length: 8 }, busy)
       await Promise.all(claims.map((claim) => other.attempt(claim, NOW)))
-      isGone = !(await one.inspect('churn')).holders.some(({ remainingMs }) => (remainingMs ?? 0) <= 2_000)
+      const isGone = !(await isThere())
       await Promise.all(claims.map((claim) => other.release(claim)))
+      return isGone
     }
-    expect(isGone).toBe(true)
+    // If a reader or a writer kept it alive, it would never be gone.
+    await until('the dead claim is gone', churn, { everyMs: 1, state: () => one.inspect('churn') })
     expect(performance.now() - since).toBeGreaterThan(1_900)
-    expect(performance.now() - since).toBeLessThan(12_000)
   })
 
   test('that is too long refuses one more, and keeps those that stand', async () => {
     const small = await started({ args: ['-I', '512k'] })
     const backend = await backendAt(small.url)
-    const holder = claimOf('full', { note: 'x'.repeat(900) })
+    // A lease that ends meanwhile makes room again, and on a slow machine the line would never be full.
+    const ttlMs = 600_000
+    const holder = claimOf('full', { note: 'x'.repeat(900), ttlMs })
     await backend.attempt(holder, NOW)
     let refused: unknown = null
     for (let count = 0; refused === null && count < 600; count += 1) {
-      const claim = claimOf('full', { note: 'x'.repeat(900) })
-      refused = await backend.attempt(claim, WAIT).then(
+      const claim = claimOf('full', { note: 'x'.repeat(900), ttlMs })
+      refused = await backend.attempt(claim, { waitMs: 1_000, leaseMs: ttlMs }).then(
         () => null,
         (error: unknown) => error,
       )
@@ -180,16 +187,18 @@ describe.skipIf(isMissing)('the line', () => {
     const { ttlMinMs, ttlMaxMs } = backend.guarantees
     for (const ttlMs of [ttlMinMs, 1_001, ttlMaxMs]) {
       const [claim, next] = [claimOf('traps', { ttlMs }), claimOf('traps', { ttlMs })]
+      const since = performance.now()
+      const passedS = (): number => Math.ceil((performance.now() - since) / 1_000) - 1
       await backend.attempt(claim, NOW)
       const left = async (): Promise<number> =>
         Number((await server.command('mg holdfast:traps t')).replace(/\D+/g, ''))
-      expect(await left()).toBeGreaterThanOrEqual(ttlMs / 1_000)
+      expect((await left()) + passedS()).toBeGreaterThanOrEqual(ttlMs / 1_000)
       expect(await left()).toBeLessThanOrEqual(Math.ceil(ttlMs / 1_000) + 2)
       await backend.attempt(next, { waitMs: 1_000, leaseMs: ttlMs })
-      expect(await left()).toBeGreaterThanOrEqual(ttlMs / 1_000 - 1)
+      expect((await left()) + passedS()).toBeGreaterThanOrEqual(ttlMs / 1_000 - 1)
       expect(await left()).toBeLessThanOrEqual(Math.ceil(ttlMs / 1_000) + 3)
       expect(await backend.renew([{ claim, fence: null, leaseMs: 1 }])).toEqual(['renewed'])
-      expect(await left()).toBeGreaterThanOrEqual(ttlMs / 1_000 - 1)
+      expect((await left()) + passedS()).toBeGreaterThanOrEqual(ttlMs / 1_000 - 1)
       expect([await backend.release(claim), await backend.release(next)]).toEqual(['released', 'released'])
     }
   })
@@ -201,7 +210,7 @@ describe.skipIf(isMissing)('the line', () => {
       await backend.attempt(claim, NOW)
       for (const leaseMs of [0, 1_000]) {
         expect(await backend.renew([{ claim, fence: null, leaseMs }])).toEqual(['renewed'])
-        expect((await backend.inspect('long')).holders[0]?.remainingMs).toBeGreaterThan(55_000)
+        expect((await backend.inspect('long')).holders[0]?.remainingMs).toBeGreaterThan(30_000)
       }
       expect(await backend.release(claim)).toBe('released')
       expect(await backend.renew([{ claim, fence: null, leaseMs: 0 }])).toEqual(['lost'])
@@ -209,7 +218,7 @@ describe.skipIf(isMissing)('the line', () => {
   })
 })
 
-describe.skipIf(isMissing)('opening', () => {
+describe.skipIf(isMissing)(titled('opening', whyMissing), () => {
   test('refuses several servers, unknown options and what does not fit', async () => {
     for (const [url, message] of [
       ['memcached://a,b', /one server/],

@@ -2,11 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import { type MemcachedServer, startMemcached } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
+import { until } from '../../../../test/support/wait.js'
 import { openMemcachedRecords } from '../../src/backends/memcached/open-records.js'
 import { HEAD_BYTES_MAX, readRecord, writeRecord } from '../../src/backends/memcached/record-text.js'
 import type { ClaimAsk, ClaimRef, RecordStore } from '../../src/core/records.js'
 import { memcachedRecords } from '../../src/memcached.js'
-import { isMissing, locksAt, rejection, started, until } from './support.js'
+import { isMissing, locksAt, rejection, started, whyMissing } from './support.js'
 
 const DAY_S = 86_400
 const PREFIX = 'holdfast:idem:'
@@ -62,7 +64,7 @@ async function expectLeft(key: string, seconds: number): Promise<void> {
   expect(left).toBeGreaterThan(seconds - SLACK_S)
 }
 
-describe.skipIf(isMissing)('records in memcached', { timeout: 120_000 }, () => {
+describe.skipIf(isMissing)(titled('records in memcached', whyMissing), () => {
   test.each([1, 29, 30, 31, 300])(
     'stay for %i days, which the server would take for a date',
     async (days) => {
@@ -100,12 +102,14 @@ describe.skipIf(isMissing)('records in memcached', { timeout: 120_000 }, () => {
     await store.issue(token, 100_000)
     const [item, shown] = [await leftOf(server, ask.key), await leftOf(server, token)]
     const began = performance.now()
+    // The server counts in seconds. What is left would not go down if each of these writes began the count again.
     for (let round = 0; performance.now() - began < 3_500; round += 1) {
       expect(await store.save({ ...claim, progress: `[${round}]` })).toBe('done')
       await (round % 2 === 0 ? store : other).spend({ key: token, count: true })
     }
     expect(await leftOf(server, ask.key)).toBeLessThanOrEqual(item - 2)
-    expect(await leftOf(server, ask.key)).toBeGreaterThan(item - SLACK_S)
+    const passedS = Math.ceil((performance.now() - began) / 1_000)
+    expect(await leftOf(server, ask.key)).toBeGreaterThan(item - passedS - SLACK_S)
     expect(await leftOf(server, token)).toBeLessThanOrEqual(shown - 2)
     expect((await other.read(ask.key))?.leaseMs).toBeLessThanOrEqual(42_000 - 2_000)
   })
@@ -115,12 +119,14 @@ describe.skipIf(isMissing)('records in memcached', { timeout: 120_000 }, () => {
     const ask = askOf({ leaseMs: 30_000 })
     await claimIn(store, ask)
     const certain: number[] = []
+    const kinds = new Set<string>()
     await until('the server has counted on', async () => {
       const answer = await store.claim(ask)
-      if (answer.kind !== 'claimed') throw new Error(answer.kind)
-      certain.push(answer.leaseMs)
-      return answer.leaseMs <= 29_000
+      kinds.add(answer.kind)
+      if (answer.kind === 'claimed') certain.push(answer.leaseMs)
+      return (certain.at(-1) ?? 0) <= 29_000
     })
+    expect(kinds).toEqual(new Set(['claimed']))
     expect(Math.max(...certain)).toBeLessThanOrEqual(30_000)
     const view = await store.read(ask.key)
     expect(view?.leaseMs).toBeGreaterThan(certain.at(-1) ?? 0)

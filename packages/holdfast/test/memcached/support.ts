@@ -1,12 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type MemcachedServer,
   missingPrograms,
+  missingReason,
   requiredStores,
   startMemcached,
   stores,
 } from 'holdfast-servers'
 import { onTestFinished } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { openMemcached } from '../../src/backends/memcached/open.js'
 import { createLocks, type Locks } from '../../src/client/client.js'
 import type { Backend } from '../../src/core/backend.js'
@@ -21,6 +22,7 @@ if (missing !== undefined && required.has('memcached'))
 
 /** Without the program there is nothing to test; the reason is in the title of the skipped tests. */
 export const isMissing = missing !== undefined
+export const whyMissing = missing === undefined ? null : missingReason([missing])
 
 export const RECIPES = ['record', 'add'] as const
 
@@ -41,18 +43,6 @@ export async function locksAt(url: string, options: ClientOptions = {}): Promise
   const locks = await createLocks(await openMemcached(url), options)
   onTestFinished(() => locks.close())
   return locks
-}
-
-export async function until(
-  what: string,
-  check: () => boolean | Promise<boolean>,
-  ms = 30_000,
-): Promise<void> {
-  const end = performance.now() + ms
-  while (!(await check())) {
-    if (performance.now() > end) throw new Error(`It did not come about that ${what}.`)
-    await sleep(10)
-  }
 }
 
 /** Why the hold was lost, once it is. */

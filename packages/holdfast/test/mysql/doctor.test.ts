@@ -8,7 +8,6 @@ import { connect } from '../../src/connect/connect.js'
 import { examine } from '../../src/connect/examine.js'
 import type { Finding } from '../../src/core/doctor.js'
 
-const TIMEOUT_MS = 180_000
 /** What a server in earnest has, and one for tests has not. */
 const DURABLE = ['--innodb-flush-log-at-trx-commit=1', '--sync-binlog=1']
 const RECIPES = ['rows', 'get-lock', 'for-update'] as const
@@ -21,7 +20,7 @@ const FAMILIES = [
 const started: { dispose(): Promise<void> }[] = []
 afterEach(async () => {
   for (const each of started.splice(0).reverse()) await each.dispose()
-}, TIMEOUT_MS)
+})
 
 async function migrated(url: string): Promise<void> {
   const locks = await connect(url)
@@ -63,7 +62,7 @@ for (const { family, program, start } of FAMILIES) {
     return mysql
   }
 
-  describe(`a real server of ${family}`, { timeout: TIMEOUT_MS }, () => {
+  describe(`a real server of ${family}`, () => {
     test('that is well has nothing against it, whatever the recipe, and is left as it was', async () => {
       const mysql = await server()
       await migrated(mysql.url)

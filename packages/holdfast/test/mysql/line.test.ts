@@ -5,7 +5,7 @@ import { claimOf } from '../support/claims.js'
 import { describeMysql } from './support.js'
 
 const NOW_OR_NEVER = { waitMs: 0, leaseMs: 1_000 }
-const IN_LINE = { waitMs: 1_000, leaseMs: 1_000 }
+const IN_LINE = { waitMs: 1_000, leaseMs: 20_000 }
 
 const fenceOf = (verdict: Verdict): bigint => ('fence' in verdict ? (verdict.fence as bigint) : 0n)
 
@@ -145,23 +145,23 @@ await describeMysql('the line in SQL', (place) => {
 
   it('renews 128 at once, and tells which are gone', async () => {
     const backend = await place.backend()
-    const claims = Array.from({ length: 128 }, (_, index) => claimOf(`batch ${index}`))
+    const claims = Array.from({ length: 128 }, (_, index) => claimOf(`batch ${index}`, { ttlMs: 60_000 }))
     const requests: { claim: Claim; fence: bigint; leaseMs: number }[] = []
     for (const claim of claims) {
-      requests.push({ claim, fence: fenceOf(await backend.attempt(claim, NOW_OR_NEVER)), leaseMs: 20_000 })
+      requests.push({ claim, fence: fenceOf(await backend.attempt(claim, NOW_OR_NEVER)), leaseMs: 120_000 })
     }
     for (const claim of claims.filter((_, index) => index % 5 === 0)) await backend.release(claim)
     const renewed = await backend.renew(requests)
     expect(renewed).toEqual(claims.map((_, index) => (index % 5 === 0 ? 'lost' : 'renewed')))
-    expect((await backend.inspect('batch 1')).holders[0]?.remainingMs).toBeGreaterThan(15_000)
+    expect((await backend.inspect('batch 1')).holders[0]?.remainingMs).toBeGreaterThan(70_000)
     for (const claim of claims) await backend.release(claim)
   })
 
   it('is swept clean of what nobody asks for again', async () => {
     const backend = await place.backend({ tablePrefix: 'swept_' })
     const shape = { kind: 'semaphore', limit: 2 } as const
-    const kept = [claimOf('kept', { shape }), claimOf('kept', { shape }), claimOf('kept', { shape })]
-    for (const claim of kept) await backend.attempt(claim, { waitMs: 1, leaseMs: 60_000 })
+    const kept = [1, 2, 3].map(() => claimOf('kept', { shape, ttlMs: 600_000 }))
+    for (const claim of kept) await backend.attempt(claim, { waitMs: 1, leaseMs: 600_000 })
     for (let index = 0; index < 40; index += 1) {
       for (let each = 0; each < 3; each += 1) await backend.attempt(claimOf(`dead ${index}`), IN_LINE)
     }
@@ -181,7 +181,7 @@ await describeMysql('the line in SQL', (place) => {
       ['kept', '1', '1'],
       ['kept', '2', '1'],
     ]
-    await expect.poll(() => place.server.query(left), { timeout: 10_000 }).toEqual(rows)
+    await expect.poll(() => place.server.query(left), { timeout: 60_000 }).toEqual(rows)
     expect((await backend.inspect('kept')).holders.length).toBe(2)
     for (const claim of kept) await backend.release(claim)
     expect(await place.server.query(left)).toEqual([])

@@ -143,6 +143,6 @@ await describeMysql('the schema', (place) => {
     for (let times = 0; times < 20; times += 1) last = await fenceOf()
     await place.server.kill()
     await place.server.restart()
-    await expect.poll(() => fenceOf().catch(() => null), { timeout: 20_000 }).toBeGreaterThan(last)
+    await expect.poll(() => fenceOf().catch(() => null), { timeout: 60_000 }).toBeGreaterThan(last)
   })
 })

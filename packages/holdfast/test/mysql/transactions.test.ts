@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type mysql from 'mysql2/promise'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import {
   AcquireTimeoutError,
   type Hold,
@@ -67,11 +68,15 @@ await describeMysql('transactions', (place) => {
       go = resolve
     })
     const other = await mysqlTransactions({ pool, tablePrefix: 'tx_' })
-    const holding = orders.transaction('busy', () => gate)
-    await sleep(100)
+    let isHeld = false
+    const holding = orders.transaction('busy', () => {
+      isHeld = true
+      return gate
+    })
+    await until('it is held', () => isHeld)
     await expect(other.transaction('busy', () => {}, { waitMs: 0 })).rejects.toThrow(AcquireTimeoutError)
     await expect(other.transaction('busy', () => {}, { waitMs: 300 })).rejects.toThrow(AcquireTimeoutError)
-    const next = other.transaction('busy', () => 'in', { waitMs: 20_000 })
+    const next = other.transaction('busy', () => 'in', { waitMs: 60_000 })
     go()
     await holding
     expect(await next).toBe('in')

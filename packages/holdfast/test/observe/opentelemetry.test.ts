@@ -1,17 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import { SpanStatusCode } from '@opentelemetry/api'
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { afterAll, describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
+import { until } from '../../../../test/support/wait.js'
 import { memoryRecords } from '../../src/backends/memory/records.js'
 import { createIdempotency } from '../../src/idempotency.js'
 import { connect, createLocks, type Locks } from '../../src/index.js'
 import { MemoryStore, memoryBackend } from '../../src/memory.js'
 import { instrument } from '../../src/opentelemetry.js'
-import { until } from '../../src/testing/conformance/waiting.js'
 import { FaultPlan, faulty, settle, VirtualRuntime, VirtualTime } from '../../src/testing.js'
 import { TelemetryBench } from './telemetry-bench.js'
 
-const redis = await storeFor('redis')
+const redis = await sharedStoreFor('redis')
 if (redis.kind === 'ready') afterAll(() => redis.store.dispose())
 
 interface Scene {
@@ -234,29 +235,32 @@ describe('the metrics of locks', () => {
     }))
 })
 
-describe.skipIf(redis.kind !== 'ready')('on Redis', () => {
-  it('a hold that is taken away ends its span, and so does the wait for it', async () => {
-    if (redis.kind !== 'ready') return
-    await using bench = new TelemetryBench()
-    const name = `telemetry ${randomBytes(6).toString('hex')}`
-    const [a, b] = [await connect(redis.store.url, { ttlMs: 3_000 }), await connect(redis.store.url)]
-    const hold = await bench.under('holder', () => a.mutex(name).acquire())
-    const waiting = bench.under('waiter', () => b.mutex(name).acquire())
-    await until(() => bench.named('holdfast.acquire').length === 1, 'the first has it')
-    await until(async () => (await a.inspect(name)).waiters.length === 1, 'the second waits')
-    await b.evict(name, { reason: 'test' })
-    const next = await waiting
-    await until(() => !hold.isHeld, 'the first has noticed')
-    await next.release()
-    await Promise.all([a.close(), b.close()])
-    const [lost, released] = bench.named('holdfast.hold')
-    expect(lost?.attributes).toMatchObject({ 'holdfast.outcome': 'lost', 'holdfast.reason': 'evicted' })
-    expect(lost?.parentSpanContext?.spanId).toBe(bench.idOf('holder'))
-    expect(released?.attributes['holdfast.outcome']).toBe('released')
-    expect(released?.parentSpanContext?.spanId).toBe(bench.idOf('waiter'))
-    expect(BigInt(String(released?.attributes['holdfast.fence']))).toBe(next.fence)
-  })
-})
+describe.skipIf(redis.kind !== 'ready')(
+  titled('on Redis', redis.kind === 'ready' ? null : redis.reason),
+  () => {
+    it('a hold that is taken away ends its span, and so does the wait for it', async () => {
+      if (redis.kind !== 'ready') return
+      await using bench = new TelemetryBench()
+      const name = `telemetry ${randomBytes(6).toString('hex')}`
+      const [a, b] = [await connect(redis.store.url, { ttlMs: 3_000 }), await connect(redis.store.url)]
+      const hold = await bench.under('holder', () => a.mutex(name).acquire())
+      const waiting = bench.under('waiter', () => b.mutex(name).acquire())
+      await until('the first has it', () => bench.named('holdfast.acquire').length === 1)
+      await until('the second waits', async () => (await a.inspect(name)).waiters.length === 1)
+      await b.evict(name, { reason: 'test' })
+      const next = await waiting
+      await until('the first has noticed', () => !hold.isHeld)
+      await next.release()
+      await Promise.all([a.close(), b.close()])
+      const [lost, released] = bench.named('holdfast.hold')
+      expect(lost?.attributes).toMatchObject({ 'holdfast.outcome': 'lost', 'holdfast.reason': 'evicted' })
+      expect(lost?.parentSpanContext?.spanId).toBe(bench.idOf('holder'))
+      expect(released?.attributes['holdfast.outcome']).toBe('released')
+      expect(released?.parentSpanContext?.spanId).toBe(bench.idOf('waiter'))
+      expect(BigInt(String(released?.attributes['holdfast.fence']))).toBe(next.fence)
+    })
+  },
+)
 
 describe('the spans of idempotency', () => {
   it('are one for each run, with how it ended, under the caller’s own', async () => {

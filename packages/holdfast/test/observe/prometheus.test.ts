@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { afterAll, describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import { memoryRecords } from '../../src/backends/memory/records.js'
 import { createIdempotency } from '../../src/idempotency.js'
 import { connect, createLocks, type Locks } from '../../src/index.js'
@@ -9,7 +10,7 @@ import { createMetrics, type Metrics, Registry } from '../../src/prometheus.js'
 import { settle, VirtualRuntime, VirtualTime } from '../../src/testing.js'
 import { type ParsedSample, parseExposition } from './exposition-parser.js'
 
-const redis = await storeFor('redis')
+const redis = await sharedStoreFor('redis')
 if (redis.kind === 'ready') afterAll(() => redis.store.dispose())
 
 function samplesOf(metrics: Metrics): ParsedSample[] {
@@ -65,14 +66,17 @@ describe('the metrics of locks', () => {
     await Promise.all([a.close(), b.close()])
   })
 
-  it.skipIf(redis.kind !== 'ready')('count how acquisitions end, on Redis', async () => {
-    if (redis.kind !== 'ready') return
-    using metrics = createMetrics()
-    const [a, b] = [await connect(redis.store.url), await connect(redis.store.url)]
-    await useLocks(a, b, `metrics ${randomBytes(6).toString('hex')}`)
-    expectCounts(metrics, a.backend)
-    await Promise.all([a.close(), b.close()])
-  })
+  it.skipIf(redis.kind !== 'ready')(
+    titled('count how acquisitions end, on Redis', redis.kind === 'ready' ? null : redis.reason),
+    async () => {
+      if (redis.kind !== 'ready') return
+      using metrics = createMetrics()
+      const [a, b] = [await connect(redis.store.url), await connect(redis.store.url)]
+      await useLocks(a, b, `metrics ${randomBytes(6).toString('hex')}`)
+      expectCounts(metrics, a.backend)
+      await Promise.all([a.close(), b.close()])
+    },
+  )
 
   it('show what is held and who waits now, and what was lost and why', async () => {
     using metrics = createMetrics()

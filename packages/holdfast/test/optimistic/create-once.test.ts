@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import {
   DeadlockError,
   InvalidInputError,
@@ -100,7 +101,10 @@ await describeSql('createOnce', (store) => {
   })
 
   it.skipIf(isSqlite)(
-    'takes turns with those who create for the same parent, and with nobody else',
+    titled(
+      'takes turns with those who create for the same parent, and with nobody else',
+      isSqlite ? 'does not apply to SQLite, whose database has one writer' : null,
+    ),
     async () => {
       await makeTables(store)
       await store.run("INSERT INTO carts VALUES ('c2')")
@@ -125,44 +129,56 @@ await describeSql('createOnce', (store) => {
     },
   )
 
-  it.skipIf(isSqlite)('waits for a rival, and creates if the rival rolls back', async () => {
-    for (const ending of ['COMMIT', 'ROLLBACK']) {
+  it.skipIf(isSqlite)(
+    titled(
+      'waits for a rival, and creates if the rival rolls back',
+      isSqlite ? 'does not apply to SQLite, whose database has one writer' : null,
+    ),
+    async () => {
+      for (const ending of ['COMMIT', 'ROLLBACK']) {
+        await makeTables(store)
+        const [rival, tx] = [await store.connection(), await store.connection()]
+        try {
+          await rival.run(begin)
+          await createOnce(rival.client, order('n1', 1))
+          await tx.run(begin)
+          const waiting = createOnce(tx.client, order('n1', 2))
+          await rival.run(ending)
+          expect((await waiting).created).toBe(ending === 'ROLLBACK')
+          await tx.run('COMMIT')
+          expect(await count()).toBe('1')
+        } finally {
+          await Promise.all([rival.close(), tx.close()])
+        }
+      }
+    },
+  )
+
+  it.skipIf(isSqlite)(
+    titled(
+      'is not misled by a transaction that still sees the past',
+      isSqlite ? 'does not apply to SQLite, whose database has one writer' : null,
+    ),
+    async () => {
       await makeTables(store)
       const [rival, tx] = [await store.connection(), await store.connection()]
       try {
-        await rival.run(begin)
-        await createOnce(rival.client, order('n1', 1))
-        await tx.run(begin)
-        const waiting = createOnce(tx.client, order('n1', 2))
-        await rival.run(ending)
-        expect((await waiting).created).toBe(ending === 'ROLLBACK')
-        await tx.run('COMMIT')
-        expect(await count()).toBe('1')
+        await tx.run(
+          `${store.dialect === 'mysql' ? 'SET TRANSACTION' : 'BEGIN'} ISOLATION LEVEL ${ISOLATED[store.dialect]}`,
+        )
+        if (store.dialect === 'mysql') await tx.run('BEGIN')
+        await tx.run('SELECT * FROM orders')
+        await committed(rival, order('n1', 1))
+        const outcome = await createOnce(tx.client, order('n1', 2)).catch((error: unknown) => error)
+        // PostgreSQL rather ends the transaction than show what it should not see.
+        if (store.dialect === 'postgres') expect(outcome).toBeInstanceOf(SerializationError)
+        else expect(outcome).toMatchObject({ created: false, row: { total: 1 } })
+        await tx.run('ROLLBACK')
       } finally {
         await Promise.all([rival.close(), tx.close()])
       }
-    }
-  })
-
-  it.skipIf(isSqlite)('is not misled by a transaction that still sees the past', async () => {
-    await makeTables(store)
-    const [rival, tx] = [await store.connection(), await store.connection()]
-    try {
-      await tx.run(
-        `${store.dialect === 'mysql' ? 'SET TRANSACTION' : 'BEGIN'} ISOLATION LEVEL ${ISOLATED[store.dialect]}`,
-      )
-      if (store.dialect === 'mysql') await tx.run('BEGIN')
-      await tx.run('SELECT * FROM orders')
-      await committed(rival, order('n1', 1))
-      const outcome = await createOnce(tx.client, order('n1', 2)).catch((error: unknown) => error)
-      // PostgreSQL rather ends the transaction than show what it should not see.
-      if (store.dialect === 'postgres') expect(outcome).toBeInstanceOf(SerializationError)
-      else expect(outcome).toMatchObject({ created: false, row: { total: 1 } })
-      await tx.run('ROLLBACK')
-    } finally {
-      await Promise.all([rival.close(), tx.close()])
-    }
-  })
+    },
+  )
 
   it('refuses a parent that is missing, and locks nothing', async () => {
     await makeTables(store)
@@ -235,32 +251,38 @@ await describeSql('createOnce', (store) => {
     expect(await count()).toBe(String(PLANTED.length))
   })
 
-  describe.skipIf(isSqlite)('two who wait for each other', () => {
-    it('one of them is told', async () => {
-      await makeTables(store)
-      await store.run("INSERT INTO carts VALUES ('c2')")
-      const [one, two] = [await store.connection(), await store.connection()]
-      const lock = (name: string): CreateOnceOptions => ({
-        ...order(`by ${name}`, 1),
-        parent: { table: 'carts', key: { name } },
+  describe.skipIf(isSqlite)(
+    titled(
+      'two who wait for each other',
+      isSqlite ? 'does not apply to SQLite, whose database has one writer' : null,
+    ),
+    () => {
+      it('one of them is told', async () => {
+        await makeTables(store)
+        await store.run("INSERT INTO carts VALUES ('c2')")
+        const [one, two] = [await store.connection(), await store.connection()]
+        const lock = (name: string): CreateOnceOptions => ({
+          ...order(`by ${name}`, 1),
+          parent: { table: 'carts', key: { name } },
+        })
+        try {
+          await one.run(begin)
+          await two.run(begin)
+          await createOnce(one.client, lock('c1'))
+          await createOnce(two.client, lock('c2'))
+          const outcomes = await Promise.allSettled([
+            createOnce(one.client, lock('c2')),
+            createOnce(two.client, lock('c1')),
+          ])
+          const lost = outcomes.flatMap((outcome) =>
+            outcome.status === 'rejected' ? [outcome.reason as unknown] : [],
+          )
+          expect(lost).toHaveLength(1)
+          expect(lost[0]).toBeInstanceOf(DeadlockError)
+        } finally {
+          await Promise.all([one.close(), two.close()])
+        }
       })
-      try {
-        await one.run(begin)
-        await two.run(begin)
-        await createOnce(one.client, lock('c1'))
-        await createOnce(two.client, lock('c2'))
-        const outcomes = await Promise.allSettled([
-          createOnce(one.client, lock('c2')),
-          createOnce(two.client, lock('c1')),
-        ])
-        const lost = outcomes.flatMap((outcome) =>
-          outcome.status === 'rejected' ? [outcome.reason as unknown] : [],
-        )
-        expect(lost).toHaveLength(1)
-        expect(lost[0]).toBeInstanceOf(DeadlockError)
-      } finally {
-        await Promise.all([one.close(), two.close()])
-      }
-    })
-  })
+    },
+  )
 })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { within } from '../../../../test/support/wait.js'
 import {
   ConditionFailedError,
   DeadlockError,
@@ -54,20 +55,18 @@ describe('retryOptimistic', () => {
 
   it('begins no attempt after the deadline, and does not wait for one that it would not begin', async () => {
     let runs = 0
-    const before = performance.now()
     const lose = async (): Promise<never> => {
       runs += 1
       throw new StaleVersionError('lost')
     }
-    const options = { attempts: 1_000, baseMs: 40, maxMs: 40, deadlineMs: 150 }
+    // Each pause takes at least half of 400 ms, so no more than eight attempts can begin before the deadline.
+    const options = { attempts: 1_000, baseMs: 400, maxMs: 400, deadlineMs: 1_500 }
     expect(await errorOf(retryOptimistic(lose, options))).toBeInstanceOf(StaleVersionError)
-    expect(performance.now() - before).toBeLessThan(400)
-    expect(runs).toBeGreaterThan(2)
+    expect(runs).toBeGreaterThan(1)
     expect(runs).toBeLessThan(10)
     runs = 0
-    expect(
-      await errorOf(retryOptimistic(lose, { baseMs: 5_000, maxMs: 5_000, deadlineMs: 100 })),
-    ).toBeDefined()
+    const hopeless = retryOptimistic(lose, { baseMs: 600_000, maxMs: 600_000, deadlineMs: 300_000 })
+    expect(await within('it does not wait for the deadline', errorOf(hopeless))).toBeDefined()
     expect(runs).toBe(1)
   })
 
@@ -88,21 +87,25 @@ describe('retryOptimistic', () => {
   })
 
   it('doubles its pauses up to the longest, and draws each by lot', async () => {
-    const times: number[] = []
-    await errorOf(
-      retryOptimistic(
-        async () => {
-          times.push(performance.now())
-          throw new StaleVersionError('lost')
-        },
-        { attempts: 6, baseMs: 20, maxMs: 80 },
-      ),
-    )
-    const pauses = times.slice(1).map((time, index) => time - (times[index] as number))
-    for (const [index, most] of [20, 40, 80, 80, 80].entries()) {
-      expect(pauses[index]).toBeGreaterThan(most / 2 - 2)
-      expect(pauses[index]).toBeLessThan(most + 60)
+    const longest = [20, 40, 80, 80, 80]
+    const shortest = longest.map(() => Number.POSITIVE_INFINITY)
+    const run = async (): Promise<void> => {
+      const times: number[] = []
+      const lose = async (): Promise<never> => {
+        times.push(performance.now())
+        throw new StaleVersionError('lost')
+      }
+      await errorOf(retryOptimistic(lose, { attempts: 6, baseMs: 20, maxMs: 80 }))
+      for (const [index, most] of longest.entries()) {
+        const pauseMs = (times[index + 1] ?? 0) - (times[index] ?? 0)
+        expect(pauseMs).toBeGreaterThan(most / 2 - 2)
+        shortest[index] = Math.min(shortest[index] as number, pauseMs)
+      }
     }
+    // A stall of the machine makes a pause longer, but not the same one each time.
+    const isShort = (pauseMs: number, index: number): boolean => pauseMs < (longest[index] as number) + 60
+    for (let runs = 0; runs < 20 && !shortest.every(isShort); runs += 1) await run()
+    expect(shortest.map(isShort), `${shortest.join(', ')} ms`).toEqual(longest.map(() => true))
   })
 
   it('refuses options that make no sense', async () => {

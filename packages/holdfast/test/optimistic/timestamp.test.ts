@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import {
   InvalidInputError,
   RowMissingError,
@@ -118,46 +119,64 @@ await describeSql('an update by timestamp', (store) => {
     expect(await text()).toBe('first')
   })
 
-  it.skipIf(store.dialect === 'sqlite').each(COARSE[store.dialect])('45. %s is refused', async (type) => {
-    table = await makeNotes(store, type, SECONDS)
-    expect(await errorOf(write(`${SECONDS}.000000`))).toBeInstanceOf(UnsupportedError)
-    expect(await errorOf(readTimestamp(store.db, { table, key }))).toBeInstanceOf(UnsupportedError)
-    expect(await text()).toBe('first')
-    // What was refused is not remembered: once the column is right, it is taken.
-    await store.run(`DROP TABLE ${table}`)
-    await store.run(`CREATE TABLE ${table} (id INTEGER PRIMARY KEY, text VARCHAR(50), updated_at ${fine})`)
-    await fill(store, table, AHEAD)
-    await expect(write(AHEAD)).resolves.toContain('.345002')
-  })
+  it.skipIf(store.dialect === 'sqlite').each(COARSE[store.dialect])(
+    titled(
+      '45. %s is refused',
+      store.dialect === 'sqlite' ? 'does not apply to SQLite, which has no types of columns' : null,
+    ),
+    async (type) => {
+      table = await makeNotes(store, type, SECONDS)
+      expect(await errorOf(write(`${SECONDS}.000000`))).toBeInstanceOf(UnsupportedError)
+      expect(await errorOf(readTimestamp(store.db, { table, key }))).toBeInstanceOf(UnsupportedError)
+      expect(await text()).toBe('first')
+      // What was refused is not remembered: once the column is right, it is taken.
+      await store.run(`DROP TABLE ${table}`)
+      await store.run(`CREATE TABLE ${table} (id INTEGER PRIMARY KEY, text VARCHAR(50), updated_at ${fine})`)
+      await fill(store, table, AHEAD)
+      await expect(write(AHEAD)).resolves.toContain('.345002')
+    },
+  )
 
-  it.skipIf(store.dialect === 'sqlite')('looks the column up once, and not for each call', async () => {
-    table = await makeNotes(store, fine)
-    const { client, texts } = counting(store)
-    const dialect = store.dialect
-    let token = await readTimestamp(client, { table, key, dialect })
-    const racing = Array.from({ length: 5 }, () => readTimestamp(client, { table, key, dialect }))
-    await Promise.all(racing)
-    for (let i = 0; i < 3; i += 1)
-      token = await updateByTimestamp(client, { table, key, token, set: {}, dialect })
-    expect(texts.filter((sql) => /pg_attribute|information_schema/.test(sql))).toHaveLength(1)
-    expect(texts).toHaveLength(1 + 6 + 3)
-  })
+  it.skipIf(store.dialect === 'sqlite')(
+    titled(
+      'looks the column up once, and not for each call',
+      store.dialect === 'sqlite' ? 'does not apply to SQLite, which has no types of columns' : null,
+    ),
+    async () => {
+      table = await makeNotes(store, fine)
+      const { client, texts } = counting(store)
+      const dialect = store.dialect
+      let token = await readTimestamp(client, { table, key, dialect })
+      const racing = Array.from({ length: 5 }, () => readTimestamp(client, { table, key, dialect }))
+      await Promise.all(racing)
+      for (let i = 0; i < 3; i += 1)
+        token = await updateByTimestamp(client, { table, key, token, set: {}, dialect })
+      expect(texts.filter((sql) => /pg_attribute|information_schema/.test(sql))).toHaveLength(1)
+      expect(texts).toHaveLength(1 + 6 + 3)
+    },
+  )
 
-  it.skipIf(store.dialect === 'sqlite')('is the same token in sessions of different time zones', async () => {
-    table = await makeNotes(store, FINE[store.dialect][1] as string)
-    const [there, here] = [await store.connection(), await store.connection()]
-    try {
-      const zone = store.dialect === 'mysql' ? ['time_zone', '+05:30'] : ['TIME ZONE', 'Asia/Kolkata']
-      await there.run(`SET ${zone[0]}${store.dialect === 'mysql' ? ' =' : ''} '${zone[1]}'`)
-      const token = await readTimestamp(there.client, { table, key })
-      expect(await readTimestamp(here.client, { table, key })).toBe(token)
-      const next = await write(token, 'here', here.client)
-      expect(await errorOf(write(token, 'there', there.client))).toBeInstanceOf(StaleVersionError)
-      await write(next, 'there', there.client)
-    } finally {
-      await Promise.all([there.close(), here.close()])
-    }
-  })
+  it.skipIf(store.dialect === 'sqlite')(
+    titled(
+      'is the same token in sessions of different time zones',
+      store.dialect === 'sqlite' ? 'does not apply to SQLite, which has no types of columns' : null,
+    ),
+    async () => {
+      table = await makeNotes(store, FINE[store.dialect][1] as string)
+      const [there, here] = [await store.connection(), await store.connection()]
+      try {
+        const zone = store.dialect === 'mysql' ? ['time_zone', '+05:30'] : ['TIME ZONE', 'Asia/Kolkata']
+        await there.run(`SET ${zone[0]}${store.dialect === 'mysql' ? ' =' : ''} '${zone[1]}'`)
+        const token = await readTimestamp(there.client, { table, key })
+        expect(await readTimestamp(here.client, { table, key })).toBe(token)
+        const next = await write(token, 'here', here.client)
+        expect(await errorOf(write(token, 'there', there.client))).toBeInstanceOf(StaleVersionError)
+        await write(next, 'there', there.client)
+      } finally {
+        await Promise.all([there.close(), here.close()])
+      }
+    },
+  )
 
   it('gives an expression for a SELECT that reads row and token together', async () => {
     table = await makeNotes(store, FINE[store.dialect][1] as string)

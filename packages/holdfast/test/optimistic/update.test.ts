@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import {
   ConditionFailedError,
   LockTimeoutError,
@@ -112,7 +113,10 @@ await describeSql('an update by version', (store) => {
   })
 
   it.skipIf(store.dialect === 'mysql')(
-    'reports a transaction that has read the past, and can go on',
+    titled(
+      'reports a transaction that has read the past, and can go on',
+      store.dialect === 'mysql' ? 'does not apply to MySQL' : null,
+    ),
     async () => {
       await makeItems(store)
       const tx = await store.connection()
@@ -202,7 +206,10 @@ await describeSql('an update by condition', (store) => {
   })
 
   it.skipIf(store.dialect === 'sqlite')(
-    'calculates with decimal numbers and 64-bit numbers exactly',
+    titled(
+      'calculates with decimal numbers and 64-bit numbers exactly',
+      store.dialect === 'sqlite' ? 'does not apply to SQLite' : null,
+    ),
     async () => {
       await makeItems(store)
       const set = { price: { decrement: '0.10' }, big: { increment: 9007199254740992n } }

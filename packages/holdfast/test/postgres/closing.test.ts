@@ -1,5 +1,6 @@
-import { missingPrograms, startPostgres, startProxy } from 'holdfast-servers'
+import { missingPrograms, missingReason, startPostgres, startProxy } from 'holdfast-servers'
 import { expect, onTestFinished, test } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import { connect } from '../../src/connect/connect.js'
 
 const TIMEOUT_MS = 60_000
@@ -9,8 +10,10 @@ const END_ALL = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`
 
 test.skipIf(missingPrograms(['postgres']).length > 0)(
-  'a connection that breaks while the client is being closed ends nothing else',
-  { timeout: TIMEOUT_MS },
+  titled(
+    'a connection that breaks while the client is being closed ends nothing else',
+    missingPrograms(['postgres']).length > 0 ? missingReason(['postgres']) : null,
+  ),
   async () => {
     const server = await startPostgres()
     onTestFinished(() => server.dispose())
@@ -30,8 +33,10 @@ test.skipIf(missingPrograms(['postgres']).length > 0)(
 )
 
 test.skipIf(missingPrograms(['postgres']).length > 0)(
-  'a connection that is ready and ended in the same breath ends nothing else',
-  { timeout: TIMEOUT_MS },
+  titled(
+    'a connection that is ready and ended in the same breath ends nothing else',
+    missingPrograms(['postgres']).length > 0 ? missingReason(['postgres']) : null,
+  ),
   async () => {
     const server = await startPostgres()
     onTestFinished(() => server.dispose())

@@ -1,6 +1,7 @@
 import { storeFor } from 'holdfast-servers'
 import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import { backendOver } from '../../src/backends/postgres/backend.js'
 import { pgLink } from '../../src/backends/postgres/link.js'
 import type { Backend } from '../../src/core/backend.js'
@@ -72,38 +73,40 @@ const FAULTS: readonly PlantedFault[] = [
   ['the wrong holder is named', 'IF ahead = 0 THEN\n          host', 'IF true THEN\n          host'],
 ]
 
-describe.skipIf(outcome.kind === 'not run')('the line in PL/pgSQL and the rule', () => {
-  if (outcome.kind === 'not run') return
-  const { url } = outcome.store
-  const opened: Clients[] = []
-  afterAll(async () => {
-    for (const clients of opened) await clients.close()
-    await outcome.store.dispose()
-  })
-
-  const open = async (prefix: string, change?: (text: string) => string): Promise<Clients> => {
-    const clients = new Clients()
-    opened.push(clients)
-    return await clients.open(url, prefix, change)
-  }
-
-  it(`agree on ${HISTORIES} random histories over two clients`, async () => {
-    const runs = Array.from({ length: AT_ONCE }, async (_, run) => {
-      const seeds = Array.from({ length: HISTORIES / AT_ONCE }, (__, index) => 1 + run + index * AT_ONCE)
-      await compareHistories(await open(`line${run}_`), seeds)
+describe.skipIf(outcome.kind === 'not run')(
+  titled('the line in PL/pgSQL and the rule', outcome.kind === 'not run' ? outcome.reason : null),
+  () => {
+    if (outcome.kind === 'not run') return
+    const { url } = outcome.store
+    const opened: Clients[] = []
+    afterAll(async () => {
+      for (const clients of opened) await clients.close()
+      await outcome.store.dispose()
     })
-    await Promise.all(runs)
-  }, 180_000)
 
-  it.each(FAULTS.map((fault, index) => [...fault, index] as const))(
-    'would notice that %s',
-    async (_, find, replace, index) => {
-      const plant = planting(find, replace)
-      const clients = await open(`fault${index}_`, (text) => plant.change(text))
-      const seeds = Array.from({ length: 100 }, (__, seed) => 1_000 + seed)
-      await expect(compareHistories(clients, seeds)).rejects.toThrow()
-      expect(plant.found()).toBeGreaterThan(0)
-    },
-    120_000,
-  )
-})
+    const open = async (prefix: string, change?: (text: string) => string): Promise<Clients> => {
+      const clients = new Clients()
+      opened.push(clients)
+      return await clients.open(url, prefix, change)
+    }
+
+    it(`agree on ${HISTORIES} random histories over two clients`, async () => {
+      const runs = Array.from({ length: AT_ONCE }, async (_, run) => {
+        const seeds = Array.from({ length: HISTORIES / AT_ONCE }, (__, index) => 1 + run + index * AT_ONCE)
+        await compareHistories(await open(`line${run}_`), seeds)
+      })
+      await Promise.all(runs)
+    })
+
+    it.each(FAULTS.map((fault, index) => [...fault, index] as const))(
+      'would notice that %s',
+      async (_, find, replace, index) => {
+        const plant = planting(find, replace)
+        const clients = await open(`fault${index}_`, (text) => plant.change(text))
+        const seeds = Array.from({ length: 100 }, (__, seed) => 1_000 + seed)
+        await expect(compareHistories(clients, seeds)).rejects.toThrow()
+        expect(plant.found()).toBeGreaterThan(0)
+      },
+    )
+  },
+)

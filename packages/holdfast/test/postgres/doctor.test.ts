@@ -14,14 +14,13 @@ import { connect } from '../../src/connect/connect.js'
 import { examine } from '../../src/connect/examine.js'
 import type { Finding } from '../../src/core/doctor.js'
 
-const TIMEOUT_MS = 180_000
 /** What a server in earnest has, and one for tests has not. */
 const DURABLE = ['-c', 'fsync=on']
 
 const started: { dispose(): Promise<void> }[] = []
 afterEach(async () => {
   for (const each of started.splice(0).reverse()) await each.dispose()
-}, TIMEOUT_MS)
+})
 
 async function server(...settings: readonly string[]): Promise<PostgresServer> {
   const args = [...DURABLE, ...settings.flatMap((setting) => ['-c', setting])]
@@ -46,7 +45,7 @@ function notOk(findings: readonly Finding[]): readonly Finding[] {
   return findings.filter(({ level }) => level !== 'ok')
 }
 
-describe('a real server', { timeout: TIMEOUT_MS }, () => {
+describe('a real server', () => {
   test('that is well has nothing against it, whatever the recipe', async () => {
     const { url } = await server()
     await migrated(url)
@@ -195,7 +194,7 @@ async function rightsAdvice(url: string): Promise<readonly string[]> {
   return [...(advice ?? '').matchAll(/GRANT [^;]*;/g)].map(([grant]) => grant)
 }
 
-describe('a standby', { timeout: TIMEOUT_MS }, () => {
+describe('a standby', () => {
   /** Makes a copy of a server that follows it. */
   async function standbyOf(primary: PostgresServer): Promise<PostgresServer> {
     const standby = await startPostgres()

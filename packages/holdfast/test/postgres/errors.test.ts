@@ -1,6 +1,7 @@
 import { storeFor } from 'holdfast-servers'
 import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import { postgresError } from '../../src/backends/postgres/errors.js'
 import {
   BackendUnavailableError,
@@ -58,75 +59,80 @@ describe('errors of PostgreSQL', () => {
   })
 })
 
-describe.skipIf(outcome.kind === 'not run')('a PostgreSQL server that cannot be used', () => {
-  if (outcome.kind === 'not run') return
-  const { url, control } = outcome.store
-  afterAll(() => outcome.store.dispose())
+describe.skipIf(outcome.kind === 'not run')(
+  titled('a PostgreSQL server that cannot be used', outcome.kind === 'not run' ? outcome.reason : null),
+  () => {
+    if (outcome.kind === 'not run') return
+    const { url, control } = outcome.store
+    afterAll(() => outcome.store.dispose())
 
-  it('without tables names the command that makes them', async () => {
-    const locks = await connect(`${url}?tablePrefix=nowhere_`)
-    await expect(locks.mutex('a').acquire()).rejects.toThrow(/holdfast migrate/)
-    await locks.close()
-  })
-
-  it('takes no prefix that is not an identifier', async () => {
-    for (const prefix of ['a b', 'a"b', "a'b", 'a;b', 'A', '', 'a.b.c', 'é', '1a', 'x'.repeat(60)]) {
-      await expect(connect(`${url}?tablePrefix=${encodeURIComponent(prefix)}`)).rejects.toThrow(
-        InvalidInputError,
-      )
-    }
-  })
-
-  it('that nobody answers for is told as not reached', async () => {
-    await expect(connect('postgres://postgres@127.0.0.1:1/postgres')).rejects.toThrow(BackendUnavailableError)
-  })
-
-  it('without the database is refused', async () => {
-    await expect(connect(url.replace(/postgres$/, 'nosuch'))).rejects.toThrow(UnsupportedError)
-  })
-
-  it('refuses a pool at another isolation level', async () => {
-    const pool = new pg.Pool({
-      connectionString: url,
-      options: '-c default_transaction_isolation=serializable',
+    it('without tables names the command that makes them', async () => {
+      const locks = await connect(`${url}?tablePrefix=nowhere_`)
+      await expect(locks.mutex('a').acquire()).rejects.toThrow(/holdfast migrate/)
+      await locks.close()
     })
-    await expect(createLocks(postgresBackend({ pool }))).rejects.toThrow(/read committed/)
-    await pool.end()
-  })
 
-  it('that takes no writes for a while is waited for', async () => {
-    const locks = await connect(url)
-    await locks.migrate()
-    await control.query('ALTER SYSTEM SET default_transaction_read_only = on')
-    await control.query('SELECT pg_reload_conf()')
-    const waiting = locks.mutex('later').acquire({ waitMs: 20_000 })
-    await new Promise((resolve) => setTimeout(resolve, 500))
-    await control.query('ALTER SYSTEM RESET default_transaction_read_only')
-    await control.query('SELECT pg_reload_conf()')
-    const hold = await waiting
-    expect(await hold.release()).toBe('released')
-    await locks.close()
-  })
+    it('takes no prefix that is not an identifier', async () => {
+      for (const prefix of ['a b', 'a"b', "a'b", 'a;b', 'A', '', 'a.b.c', 'é', '1a', 'x'.repeat(60)]) {
+        await expect(connect(`${url}?tablePrefix=${encodeURIComponent(prefix)}`)).rejects.toThrow(
+          InvalidInputError,
+        )
+      }
+    })
 
-  it('keeps a short lock_timeout of a pool out of the way', async () => {
-    const pool = new pg.Pool({ connectionString: url, max: 12, options: '-c lock_timeout=1ms' })
-    const clients = await Promise.all(
-      Array.from({ length: 4 }, () => createLocks(postgresBackend({ pool, wake: 'poll' }))),
-    )
-    await clients[0]?.migrate()
-    let inside = 0
-    const work = clients.flatMap((locks) =>
-      Array.from({ length: 20 }, () =>
-        locks.mutex('crowded').run(async () => {
-          inside += 1
-          expect(inside).toBe(1)
-          await Promise.resolve()
-          inside -= 1
-        }),
-      ),
-    )
-    await Promise.all(work)
-    for (const locks of clients) await locks.close()
-    await pool.end()
-  })
-})
+    it('that nobody answers for is told as not reached', async () => {
+      await expect(connect('postgres://postgres@127.0.0.1:1/postgres')).rejects.toThrow(
+        BackendUnavailableError,
+      )
+    })
+
+    it('without the database is refused', async () => {
+      await expect(connect(url.replace(/postgres$/, 'nosuch'))).rejects.toThrow(UnsupportedError)
+    })
+
+    it('refuses a pool at another isolation level', async () => {
+      const pool = new pg.Pool({
+        connectionString: url,
+        options: '-c default_transaction_isolation=serializable',
+      })
+      await expect(createLocks(postgresBackend({ pool }))).rejects.toThrow(/read committed/)
+      await pool.end()
+    })
+
+    it('that takes no writes for a while is waited for', async () => {
+      const locks = await connect(url)
+      await locks.migrate()
+      await control.query('ALTER SYSTEM SET default_transaction_read_only = on')
+      await control.query('SELECT pg_reload_conf()')
+      const waiting = locks.mutex('later').acquire({ waitMs: 60_000 })
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      await control.query('ALTER SYSTEM RESET default_transaction_read_only')
+      await control.query('SELECT pg_reload_conf()')
+      const hold = await waiting
+      expect(await hold.release()).toBe('released')
+      await locks.close()
+    })
+
+    it('keeps a short lock_timeout of a pool out of the way', async () => {
+      const pool = new pg.Pool({ connectionString: url, max: 12, options: '-c lock_timeout=1ms' })
+      const clients = await Promise.all(
+        Array.from({ length: 4 }, () => createLocks(postgresBackend({ pool, wake: 'poll' }))),
+      )
+      await clients[0]?.migrate()
+      let inside = 0
+      const work = clients.flatMap((locks) =>
+        Array.from({ length: 20 }, () =>
+          locks.mutex('crowded').run(async () => {
+            inside += 1
+            expect(inside).toBe(1)
+            await Promise.resolve()
+            inside -= 1
+          }),
+        ),
+      )
+      await Promise.all(work)
+      for (const locks of clients) await locks.close()
+      await pool.end()
+    })
+  },
+)

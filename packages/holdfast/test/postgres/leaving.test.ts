@@ -1,4 +1,4 @@
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { backendOver } from '../../src/backends/postgres/backend.js'
@@ -10,7 +10,7 @@ import type { Claim } from '../../src/core/backend.js'
 import { claimOf } from '../support/claims.js'
 import { SET_TIME, timed } from './timed.js'
 
-const outcome = await storeFor('postgres')
+const outcome = await sharedStoreFor('postgres')
 const PREFIX = 'leaving_'
 const CHANNEL = 'leaving_told'
 
@@ -38,7 +38,7 @@ class Client {
 
 describe('whoever leaves a line in PostgreSQL', () => {
   if (outcome.kind === 'not run') {
-    it.skip(`not run: ${outcome.reason}`, () => {})
+    it.skip(`all of it (not run: ${outcome.reason})`, () => {})
     return
   }
   const clients = [new Client(outcome.store.url), new Client(outcome.store.url)] as const

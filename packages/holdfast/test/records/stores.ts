@@ -9,7 +9,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { RecordStore } from '../../src/core/records.js'
 import { describeRecords } from '../../src/testing.js'
@@ -31,7 +31,7 @@ export async function describeRecordStore(
   store: string,
   ...variants: readonly RecordVariant[]
 ): Promise<void> {
-  const outcome = await storeFor(store)
+  const outcome = await sharedStoreFor(store)
   if (outcome.kind === 'not run') {
     it.skip(`records of ${store} (not run: ${outcome.reason})`)
     return

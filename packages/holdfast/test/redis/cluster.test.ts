@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisCluster, type RedisServer, startRedisCluster } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { slotOf } from '../../src/backends/redis/slot.js'
 import type { Hold } from '../../src/core/hold.js'
 import type { RedisDriverName } from '../../src/redis.js'
@@ -15,13 +16,9 @@ import {
   otherDriver,
   type Party,
   partyAt,
-  until,
   urlOf,
 } from './line-support.js'
 import { rejection } from './nx-support.js'
-
-/** A failover, and the return of the old master. */
-const TRIAL_MS = 180_000
 
 watchForStrays()
 
@@ -29,7 +26,7 @@ let cluster: RedisCluster
 beforeAll(async () => {
   // A part that is down shall be all that is down.
   cluster = await startRedisCluster({ args: ['--cluster-require-full-coverage', 'no'] })
-}, TRIAL_MS)
+})
 afterAll(async () => {
   await cluster.dispose()
 })
@@ -69,7 +66,7 @@ async function expectUnhurt({ notes }: Party, holds: readonly Hold[], since: num
   }
 }
 
-describe.each(DRIVERS)('over %s', { timeout: TRIAL_MS }, (driver) => {
+describe.each(DRIVERS)('over %s', (driver) => {
   test.each([
     { what: 'dies', fail: (node: RedisServer) => node.kill(), back: (node: RedisServer) => node.restart() },
     { what: 'hangs', fail: (node: RedisServer) => node.pause(), back: (node: RedisServer) => node.resume() },
@@ -108,12 +105,15 @@ describe.each(DRIVERS)('over %s', { timeout: TRIAL_MS }, (driver) => {
     await next.release()
     const last = await holder.locks.mutex(name).acquire()
     expect(last.fence).toBeGreaterThan(next.fence)
-    expect(counts(await taker.locks.inspect(name))).toEqual(HELD_ALONE)
+    // An attempt of the taker may land late, as a waiter; it is taken back, or its lease ends.
+    await expect
+      .poll(async () => counts(await taker.locks.inspect(name)), { timeout: 60_000 })
+      .toEqual(HELD_ALONE)
     await expectUnhurt(holder, elsewhere, performance.now())
   })
 
   test('a shard that changes its master by hand loses nothing', async () => {
-    const ttlMs = 9_000
+    const ttlMs = 20_000
     const [holder, waiter] = await Promise.all([party(driver, ttlMs), party(otherDriver(driver), ttlMs)])
     const name = freshName()
     const hold = await holder.locks.mutex(name).acquire()
@@ -130,7 +130,7 @@ describe.each(DRIVERS)('over %s', { timeout: TRIAL_MS }, (driver) => {
   })
 
   test('a slot that moves to another master takes its claims along', async () => {
-    const ttlMs = 9_000
+    const ttlMs = 15_000
     const [holder, waiter] = await Promise.all([party(driver, ttlMs), party(otherDriver(driver), ttlMs)])
     const name = freshName()
     const hold = await holder.locks.mutex(name).acquire()
@@ -199,7 +199,7 @@ async function moveSlot(key: string): Promise<void> {
   await from.command('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(toId))
   // Long enough that a renewal meets the slot while it is half-way.
   await from.command('MIGRATE', '127.0.0.1', to.port, key, 0, 5_000)
-  await sleep(3_500)
+  await sleep(5_500)
   for (const node of [to, ...masters.filter((master) => master !== to)]) {
     await node.command('CLUSTER', 'SETSLOT', slot, 'NODE', String(toId))
   }

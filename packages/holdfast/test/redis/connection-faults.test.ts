@@ -4,6 +4,7 @@ import { type RedisServer, startProxy, startRedis, type TcpProxy } from 'holdfas
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until, within } from '../../../../test/support/wait.js'
 import type { ClientOptions } from '../../src/core/options.js'
 import { type RedisClient, type RedisDriverName, redisBackend } from '../../src/redis.js'
 import { watchForStrays } from '../support/strays.js'
@@ -16,16 +17,12 @@ import {
   type Party,
   partyAt,
   partyOver,
-  until,
   urlOf,
 } from './line-support.js'
-import { afterwards, rejection, TIMEOUT_MS } from './nx-support.js'
+import { afterwards, rejection } from './nx-support.js'
 
 /** So long that nothing in a test can be explained by a lease that ended. */
 const LONG = { ttlMs: 120_000, waiterLeaseMs: 120_000 }
-
-/** A waiter asks again after about a second at the latest. What comes of that, a busy machine may take its time for. */
-const POLLED_MS = 20_000
 
 watchForStrays()
 
@@ -41,13 +38,6 @@ async function proxyToServer(): Promise<TcpProxy> {
   const proxy = await startProxy(server.port)
   afterwards(() => proxy.dispose())
   return proxy
-}
-
-async function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
-  const late = sleep(ms, undefined, { ref: false }).then(() => {
-    throw new Error(`Not within ${ms} ms: ${what}.`)
-  })
-  return await Promise.race([promise, late])
 }
 
 async function evalCalls(): Promise<number> {
@@ -75,7 +65,7 @@ async function clientListeningOver(proxy: TcpProxy, driver: RedisDriverName): Pr
   }) as RedisClient
 }
 
-describe.each(DRIVERS)('over %s', { timeout: TIMEOUT_MS }, (driver) => {
+describe.each(DRIVERS)('over %s', (driver) => {
   const through = (proxy: TcpProxy, options: ClientOptions = LONG): Promise<Party> =>
     partyAt(urlOf(proxy, driver), options)
   const direct = (options: ClientOptions = LONG): Promise<Party> => partyAt(urlOf(server, driver), options)
@@ -111,7 +101,7 @@ describe.each(DRIVERS)('over %s', { timeout: TIMEOUT_MS }, (driver) => {
     expect(await hold.release()).toBe('released')
     await sleep(1_000)
     proxy.refuse(false)
-    const next = await within(POLLED_MS, 'the waiter is served', waiting)
+    const next = await within('the waiter is served', waiting)
     expect(waiter.notes.grants).toEqual([])
     expect(next.fence).toBeGreaterThan(hold.fence)
     expect(counts(await holder.locks.inspect(name))).toEqual(HELD_ALONE)
@@ -131,7 +121,7 @@ describe.each(DRIVERS)('over %s', { timeout: TIMEOUT_MS }, (driver) => {
       await until('it waits', async () => (await holder.locks.inspect(name)).waiters.length === 1)
       await during()
       await hold.release()
-      const next = await within(POLLED_MS, 'the waiter is served', waiting)
+      const next = await within('the waiter is served', waiting)
       expect(next.fence).toBeGreaterThan(hold.fence)
       await next.release()
     }
@@ -245,7 +235,7 @@ describe.each(DRIVERS)('over %s', { timeout: TIMEOUT_MS }, (driver) => {
     await until('the request has arrived', async () => {
       return (await server.command('EXISTS', `holdfast:${name}`)) === 1
     })
-    const next = await within(POLLED_MS, 'somebody else gets it', observer.locks.mutex(name).acquire())
+    const next = await within('somebody else gets it', observer.locks.mutex(name).acquire())
     expect(counts(await observer.locks.inspect(name))).toEqual(HELD_ALONE)
     await next.release()
   })
@@ -259,7 +249,7 @@ describe.each(DRIVERS)('over %s', { timeout: TIMEOUT_MS }, (driver) => {
     await until('it waits', async () => (await waiter.locks.inspect(name)).waiters.length === 1)
     proxy.dropReplies(true)
     const releasing = hold.release()
-    const next = await within(POLLED_MS, 'the waiter is served', waiting)
+    const next = await within('the waiter is served', waiting)
     proxy.cut()
     proxy.dropReplies(false)
     expect(['released', 'gone', 'unconfirmed']).toContain(await releasing)
@@ -269,7 +259,7 @@ describe.each(DRIVERS)('over %s', { timeout: TIMEOUT_MS }, (driver) => {
   })
 })
 
-test('a driver that sends again what was not answered acquires once', { timeout: TIMEOUT_MS }, async () => {
+test('a driver that sends again what was not answered acquires once', async () => {
   const proxy = await proxyToServer()
   const client = new Redis({ host: '127.0.0.1', port: proxy.port })
   client.on('error', () => {})

@@ -20,12 +20,10 @@ import { connect } from '../../src/connect/connect.js'
 import { examine } from '../../src/connect/examine.js'
 import type { Finding } from '../../src/core/doctor.js'
 
-const TIMEOUT_MS = 180_000
-
 const started: { dispose(): Promise<void> }[] = []
 afterEach(async () => {
   for (const each of started.splice(0).reverse()) await each.dispose()
-}, TIMEOUT_MS)
+})
 
 async function server(...args: readonly string[]): Promise<RedisServer> {
   const redis = await startRedis({ args, persist: true })
@@ -43,7 +41,7 @@ function notOk(findings: readonly Finding[]): readonly Finding[] {
   return findings.filter(({ level }) => level !== 'ok')
 }
 
-describe('a real server', { timeout: TIMEOUT_MS }, () => {
+describe('a real server', () => {
   test.each(['ioredis', 'redis'])('that is well has nothing against it, over %s', async (driver) => {
     const redis = await server()
     const findings = await examine(`${redis.url}?driver=${driver}`)
@@ -162,7 +160,7 @@ describe('a real server', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
-describe('several servers', { timeout: TIMEOUT_MS }, () => {
+describe('several servers', () => {
   test('a cluster is whole, or is not, and wants a client that knows it', async () => {
     const cluster = await startRedisCluster({ masters: 3, replicas: 0 })
     started.push(cluster)

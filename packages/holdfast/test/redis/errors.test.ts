@@ -5,12 +5,13 @@ import { type RedisServer, redisCommand, startProxy, startRedis } from 'holdfast
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import type { IoredisClient } from '../../src/backends/redis/client.js'
 import { connect } from '../../src/connect/connect.js'
 import { type RedisClient, type RedisDriverName, redisBackend } from '../../src/redis.js'
 import { watchForStrays } from '../support/strays.js'
-import { DRIVERS, freshName, type Party, partyAt, partyOver, until } from './line-support.js'
-import { afterwards, rejection, TIMEOUT_MS } from './nx-support.js'
+import { DRIVERS, freshName, type Party, partyAt, partyOver } from './line-support.js'
+import { afterwards, rejection } from './nx-support.js'
 
 /** With whatever may be mistaken for a part of a URL. */
 const PASSWORD = 'hunter2:/@?#%41 ö'
@@ -51,7 +52,7 @@ async function config(name: string, value: string | number): Promise<void> {
   await server.command('CONFIG', 'SET', name, value)
 }
 
-describe.each(DRIVERS)('over %s', { timeout: TIMEOUT_MS }, (driver) => {
+describe.each(DRIVERS)('over %s', (driver) => {
   const party = (url = server.url): Promise<Party> => partyAt(`${url}?driver=${driver}`)
 
   async function expectRefusal(
@@ -290,7 +291,7 @@ async function impatientClient({ port }: RedisServer, driver: RedisDriverName): 
   return client as RedisClient
 }
 
-test('a server that never knows the script is named as what it is', { timeout: TIMEOUT_MS }, async () => {
+test('a server that never knows the script is named as what it is', async () => {
   const client = new Redis({ host: '127.0.0.1', port: server.port, password: PASSWORD })
   afterwards(() => client.disconnect())
   let isForgetful = false
@@ -308,7 +309,7 @@ test('a server that never knows the script is named as what it is', { timeout: T
   expectNoSecrets(error, notes.ids)
 })
 
-test('a command that the server does not have shows no claim', { timeout: TIMEOUT_MS }, async () => {
+test('a command that the server does not have shows no claim', async () => {
   const redis = await started('--rename-command', 'EVALSHA', '')
   for (const driver of DRIVERS) {
     const error = await rejection(partyAt(`${redis.url}?driver=${driver}`))

@@ -1,16 +1,17 @@
 import { performance } from 'node:perf_hooks'
-import { env } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisSentinel, type RedisServer, startProxy, startRedisSentinel } from 'holdfast-servers'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sizeOf } from '../../../../test/support/depth.js'
+import { until } from '../../../../test/support/wait.js'
 import type { NodeRedisClient } from '../../src/backends/redis/client.js'
 import { connect } from '../../src/index.js'
 import { type RedisDriverName, redisBackend } from '../../src/redis.js'
+import { abortOf } from '../support/aborts.js'
 import { watchForStrays } from '../support/strays.js'
 import { runToItsEnd } from './exiting-child.js'
 import {
-  abortOf,
   counts,
   DRIVERS,
   freshName,
@@ -20,16 +21,12 @@ import {
   type Party,
   partyAt,
   partyOver,
-  until,
   urlOf,
 } from './line-support.js'
 import { afterwards, rejection } from './nx-support.js'
 
 /** How often a master is killed under a holder. A few show that it works; many show that it always does. */
-const TRIALS = Number(env.HOLDFAST_FAILOVER_TRIALS ?? 3)
-
-/** One failover, and the old master's return, which the sentinels take ten seconds and more for. */
-const TRIAL_MS = 120_000
+const TRIALS = sizeOf('HOLDFAST_FAILOVER_TRIALS', 2, 50)
 
 /** Shorter than a failover and longer: a hold that it ends, and one that outlives it. */
 const TTLS_MS = [3_000, 20_000] as const
@@ -45,7 +42,7 @@ watchForStrays()
 let group: RedisSentinel
 beforeAll(async () => {
   group = await startRedisSentinel()
-}, TRIAL_MS)
+})
 afterAll(async () => {
   await group.dispose()
 })
@@ -79,7 +76,7 @@ function party(driver: RedisDriverName, options: string, ttlMs: number): Promise
   return partyAt(`${group.url}?driver=${driver}${options}`, { ttlMs, waiterLeaseMs: ttlMs })
 }
 
-describe('with waitReplicas', { timeout: TRIAL_MS }, () => {
+describe('with waitReplicas', () => {
   const CONFIRMED = '&waitReplicas=1&waitReplicasMs=5000'
 
   test.each(trials)(
@@ -102,8 +99,9 @@ describe('with waitReplicas', { timeout: TRIAL_MS }, () => {
       await group.failedOver(master)
       // Either the hold has ended by now, or it goes on under the new master and has to be given back.
       const aborted = abortOf(hold)
+      const since = performance.now()
       const renewed = until('it was renewed by the new master or ended', async () => {
-        return hold.signal.aborted || one.notes.leasedAt > performance.now() - 1_000
+        return hold.signal.aborted || one.notes.leasedAt > since
       })
       await Promise.race([aborted, taken, renewed])
       if (hold.isHeld) {
@@ -127,7 +125,7 @@ describe('with waitReplicas', { timeout: TRIAL_MS }, () => {
     const [tried, waited] = [freshName(), freshName()]
     const resume = await pauseReplicas()
     expect(await rejection(locks.mutex(tried).tryAcquire())).toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
-    expect(await rejection(locks.mutex(waited).acquire({ waitMs: 1_500 }))).toMatchObject({
+    expect(await rejection(locks.mutex(waited).acquire({ waitMs: 3_000 }))).toMatchObject({
       code: 'ACQUIRE_TIMEOUT',
       cause: { code: 'BACKEND_UNAVAILABLE' },
     })
@@ -218,50 +216,54 @@ test.each(DRIVERS)('a process that has closed its locks ends by itself, over %s'
 
 test.each(DRIVERS)(
   'a master that knows no TLS is told nothing if TLS was asked for, over %s',
-  { timeout: TRIAL_MS },
   async (driver) => {
     const url = `${group.url.replace('redis+', 'rediss+')}?driver=${driver}`
     expect(await rejection(connect(url))).toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
   },
 )
 
-describe('a master that was paused while another one was chosen', { timeout: TRIAL_MS }, () => {
-  // The sentinels leave it alone for ten seconds. A machine that sleeps through them has seen nothing, and looks again.
-  test.each(DRIVERS)(
-    'is left before the sentinels make it a replica, over %s',
-    { retry: 2 },
-    async (driver) => {
-      const { locks } = await party(driver, '', 20_000)
-      const old = await group.master()
-      const resume = async (): Promise<void> => {
-        if (old.answering) return
-        await old.resume()
-      }
-      afterwards(resume)
-      const [name, ...names] = [freshName(), freshName(), freshName()]
-      await (await locks.mutex(name).acquire()).release()
-      await old.pause()
-      const master = await group.failedOver(old)
-      await resume()
-      const isStillMaster = async (): Promise<boolean> => (await old.info('replication'))['role'] === 'master'
-      expect(await isStillMaster()).toBe(true)
-      await until('it listens at the new one', async () => {
-        return String(await master.command('PUBSUB', 'CHANNELS', 'holdfast:push:*')).includes(
-          'holdfast:push:',
-        )
-      })
-      for (const each of names) {
-        const hold = await locks.mutex(each).acquire()
-        expect(await master.command('EXISTS', `holdfast:${each}`)).toBe(1)
-        await hold.release()
-      }
-      expect(await isStillMaster()).toBe(true)
-      await group.settled()
-    },
-  )
+/** How often the next test may set the scene. The sentinels leave a resumed master alone for ten seconds only. */
+const SCENES_MAX = 5
+
+/** Whether the client left the old master before the sentinels made it a replica; null if they were too early to tell. */
+async function leavesPausedMaster(driver: RedisDriverName): Promise<boolean | null> {
+  const { locks } = await party(driver, '', 20_000)
+  const old = await group.master()
+  const resume = async (): Promise<void> => {
+    if (!old.answering) await old.resume()
+  }
+  afterwards(resume)
+  const isStillMaster = async (): Promise<boolean> => (await old.info('replication'))['role'] === 'master'
+  const [name, ...names] = [freshName(), freshName(), freshName()]
+  await (await locks.mutex(name).acquire()).release()
+  await old.pause()
+  const master = await group.failedOver(old)
+  await resume()
+  await until('the client listens at the new master', async () => {
+    return String(await master.command('PUBSUB', 'CHANNELS', 'holdfast:push:*')).includes('holdfast:push:')
+  })
+  const found: unknown[] = []
+  for (const each of names) {
+    const hold = await locks.mutex(each).acquire()
+    found.push(await master.command('EXISTS', `holdfast:${each}`))
+    await hold.release()
+  }
+  const isConclusive = await isStillMaster()
+  await group.settled()
+  expect(found).toEqual(names.map(() => 1))
+  return isConclusive ? true : null
+}
+
+describe('a master that was paused while another one was chosen', () => {
+  test.each(DRIVERS)('is left before the sentinels make it a replica, over %s', async (driver) => {
+    let left: boolean | null = null
+    for (let scene = 0; scene < SCENES_MAX && left === null; scene += 1)
+      left = await leavesPausedMaster(driver)
+    expect(left).toBe(true)
+  })
 })
 
-describe('without waitReplicas', { timeout: TRIAL_MS }, () => {
+describe('without waitReplicas', () => {
   test.each(trials)(
     'trial $trial ($driver): a hold that the new master never heard of ends with its renewal',
     async ({ driver }) => {

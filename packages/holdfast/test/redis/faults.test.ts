@@ -2,10 +2,11 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisServer, startRedis } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import type { Hold } from '../../src/core/hold.js'
+import { abortOf } from '../support/aborts.js'
 import { watchForStrays } from '../support/strays.js'
 import {
-  abortOf,
   counts,
   DRIVERS,
   freshName,
@@ -14,10 +15,9 @@ import {
   type Party,
   partyAt,
   reasonOf,
-  until,
   urlOf,
 } from './line-support.js'
-import { rejection, TIMEOUT_MS } from './nx-support.js'
+import { rejection } from './nx-support.js'
 
 /** Long enough that a busy machine does not look like a fault: a tenth of it is what a holder is warned ahead. */
 const TTL_MS = 4_000
@@ -32,7 +32,7 @@ afterAll(async () => {
   await server.dispose()
 })
 
-describe.each(DRIVERS)('over %s', { timeout: TIMEOUT_MS }, (driver) => {
+describe.each(DRIVERS)('over %s', (driver) => {
   const settings = { ttlMs: TTL_MS, waiterLeaseMs: TTL_MS }
   const first = (): Promise<Party> => partyAt(urlOf(server, driver), settings)
   const second = (): Promise<Party> => partyAt(urlOf(server, otherDriver(driver)), settings)

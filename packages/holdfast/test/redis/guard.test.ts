@@ -8,7 +8,6 @@ import { fenceKeyFor, type RedisGuard, redisGuard } from '../../src/backends/red
 import { slotOf } from '../../src/backends/redis/slot.js'
 import { InvalidInputError, StaleFenceError } from '../../src/core/errors.js'
 
-const TIMEOUT_MS = 120_000
 const FENCE_MAX = 2n ** 63n - 1n
 
 /** Keys whose braces are traps: no tag, half a tag, an empty one, one that comes too late, and tags within tags. */
@@ -63,7 +62,7 @@ async function staleError(promise: Promise<unknown>): Promise<StaleFenceError> {
   return error as StaleFenceError
 }
 
-describe.each(CLIENTS)('a guard over %s', { timeout: TIMEOUT_MS }, (name, open) => {
+describe.each(CLIENTS)('a guard over %s', (name, open) => {
   const at = (key: string): string => (name.includes('prefix') ? `app:${key}` : key)
   let client: RedisClient
   let close: () => unknown
@@ -235,20 +234,16 @@ describe('the name of the key that remembers', () => {
     unit: fc.constantFrom('{', '}', 'a', 'b', ':', 'é', '{}'),
   })
 
-  it(
-    'lies in the slot of the guarded key, for any key',
-    () => {
-      for (const key of TRAPS) expect([key, slotOf(fenceKeyFor(key))]).toEqual([key, slotOf(key)])
-      fc.assert(
-        fc.property(
-          fc.oneof(text, fc.string({ minLength: 1 })),
-          (key) => slotOf(fenceKeyFor(key)) === slotOf(key),
-        ),
-        { numRuns: 400 },
-      )
-    },
-    TIMEOUT_MS,
-  )
+  it('lies in the slot of the guarded key, for any key', () => {
+    for (const key of TRAPS) expect([key, slotOf(fenceKeyFor(key))]).toEqual([key, slotOf(key)])
+    fc.assert(
+      fc.property(
+        fc.oneof(text, fc.string({ minLength: 1 })),
+        (key) => slotOf(fenceKeyFor(key)) === slotOf(key),
+      ),
+      { numRuns: 400 },
+    )
+  })
 
   it('is the name of one key only, and easy to read where it can be', () => {
     expect(fenceKeyFor('account:7')).toBe('account:7{account:7}:fence')
@@ -268,11 +263,11 @@ describe('the name of the key that remembers', () => {
   })
 })
 
-describe('a guard in a cluster', { timeout: TIMEOUT_MS }, () => {
+describe('a guard in a cluster', () => {
   let cluster: Awaited<ReturnType<typeof startRedisCluster>>
   beforeAll(async () => {
     cluster = await startRedisCluster({ masters: 3, replicas: 0 })
-  }, TIMEOUT_MS)
+  })
   afterAll(() => cluster.dispose())
 
   const clients: readonly (readonly [string, () => Promise<[RedisClient, () => unknown]>])[] = [

@@ -23,7 +23,7 @@ let dispose: () => Promise<void>
 let name: string
 beforeAll(async () => {
   ;({ servers, dispose } = await startRedisMasters(3))
-}, TIMEOUT_MS)
+})
 afterAll(() => dispose())
 beforeEach(() => {
   // Nothing is put before the names here, so the name itself must be fresh.
@@ -126,24 +126,20 @@ describe.each(CASES)('node-redlock and $what', ({ ours, doors }) => {
     expect(await locks.mutex(name).tryAcquire()).not.toBeNull()
   })
 
-  test(
-    'a number that only the lock keeps right is right',
-    async () => {
-      const key = `${name}:number`
-      const [a, b] = await Promise.all([ours(), ours()])
-      const theirs = nodeRedlock(doors(), -1)
-      const countTheirs = async (): Promise<void> => {
-        for (let round = 0; round < 15; round += 1) {
-          const lock = await theirs.acquire([name], TTL_MS)
-          await countUp(key)
-          await lock.release()
-        }
+  test('a number that only the lock keeps right is right', async () => {
+    const key = `${name}:number`
+    const [a, b] = await Promise.all([ours(), ours()])
+    const theirs = nodeRedlock(doors(), -1)
+    const countTheirs = async (): Promise<void> => {
+      for (let round = 0; round < 15; round += 1) {
+        const lock = await theirs.acquire([name], TTL_MS)
+        await countUp(key)
+        await lock.release()
       }
-      await Promise.all([countWith(a, key, 15), countWith(b, key, 15), countTheirs()])
-      expect(await servers[0]?.command('GET', key)).toBe('45')
-    },
-    TIMEOUT_MS,
-  )
+    }
+    await Promise.all([countWith(a, key, 15), countWith(b, key, 15), countTheirs()])
+    expect(await servers[0]?.command('GET', key)).toBe('45')
+  })
 })
 
 const missing = missingPrograms(['python3-redis'])
@@ -217,15 +213,11 @@ function describeRedisPy(): void {
     await hold.extend()
   })
 
-  test(
-    'a number that only the lock keeps right is right',
-    async () => {
-      const key = `${name}:number`
-      const [a, b, py] = [await setNx(), await setNx(), await python()]
-      const counting = [countWith(a, key, 15), countWith(b, key, 15), py('count', name, key, 15)]
-      await Promise.all(counting)
-      expect(await servers[0]?.command('GET', key)).toBe('45')
-    },
-    TIMEOUT_MS,
-  )
+  test('a number that only the lock keeps right is right', async () => {
+    const key = `${name}:number`
+    const [a, b, py] = [await setNx(), await setNx(), await python()]
+    const counting = [countWith(a, key, 15), countWith(b, key, 15), py('count', name, key, 15)]
+    await Promise.all(counting)
+    expect(await servers[0]?.command('GET', key)).toBe('45')
+  })
 }

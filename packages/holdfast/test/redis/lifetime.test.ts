@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisServer, startRedis } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { watchForStrays } from '../support/strays.js'
-import { counts, freshName, HELD_ALONE, NOBODY, partyAt, until, urlOf } from './line-support.js'
-import { TIMEOUT_MS } from './nx-support.js'
+import { counts, freshName, HELD_ALONE, NOBODY, partyAt, urlOf } from './line-support.js'
 
 watchForStrays()
 
@@ -23,7 +23,7 @@ async function usedMemory(): Promise<number> {
   return Number((await server.info('memory')).used_memory)
 }
 
-describe('what stays in Redis', { timeout: TIMEOUT_MS }, () => {
+describe('what stays in Redis', () => {
   test('after a release is kept for `fenceMemoryMs` at most', async () => {
     const { locks } = await partyAt(urlOf(server, 'ioredis', '&fenceMemoryMs=30000'))
     const name = freshName()
@@ -94,7 +94,7 @@ describe('what stays in Redis', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
-describe('the room that locks take', { timeout: TIMEOUT_MS }, () => {
+describe('the room that locks take', () => {
   /** How many are under way at a time. */
   const CROWD = 1_000
 

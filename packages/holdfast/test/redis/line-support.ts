@@ -2,7 +2,6 @@
 
 import { randomBytes } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { openRedis } from '../../src/backends/redis/open.js'
 import { createLocks, type Locks } from '../../src/client/client.js'
 import type {
@@ -105,16 +104,6 @@ export function urlOf({ port }: Through, driver: RedisDriverName, options = ''):
   return `redis://127.0.0.1:${port}?driver=${driver}${options}`
 }
 
-/** When the hold's signal aborted, on the scale of `performance.now()`. */
-export function abortOf(hold: Hold): Promise<number> {
-  return new Promise((resolve) => {
-    const { signal } = hold
-    const aborted = (): void => resolve(performance.now())
-    if (signal.aborted) aborted()
-    else signal.addEventListener('abort', aborted, { once: true })
-  })
-}
-
 export function reasonOf(hold: Hold): unknown {
   return Reflect.get(Object(hold.signal.reason), 'reason')
 }
@@ -126,14 +115,3 @@ export function counts({ holders, waiters }: ResourceView): { held: number; wait
 
 export const HELD_ALONE = { held: 1, waiting: 0 }
 export const NOBODY = { held: 0, waiting: 0 }
-
-/** Far more than anything here takes, and less than what a lease of these tests lasts that shall explain nothing. */
-const EVENTUALLY_MS = 30_000
-
-export async function until(what: string, check: () => Promise<boolean>): Promise<void> {
-  const endsAt = performance.now() + EVENTUALLY_MS
-  while (!(await check())) {
-    if (performance.now() > endsAt) throw new Error(`In vain until ${what}.`)
-    await sleep(20)
-  }
-}

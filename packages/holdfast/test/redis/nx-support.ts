@@ -1,11 +1,10 @@
 /** What the tests of the recipes `set-nx` and `redlock` share. */
 
 import { randomBytes } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisServer } from 'holdfast-servers'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import type { RedisClient } from '../../src/backends/redis/client.js'
 import type { Claim, Patience, Verdict } from '../../src/core/backend.js'
 
@@ -15,15 +14,9 @@ export const TIMEOUT_MS = 120_000
 export const ONCE: Patience = { waitMs: 0, leaseMs: 5_000 }
 export const PATIENT: Patience = { waitMs: 60_000, leaseMs: 5_000 }
 
-const cleanups: (() => unknown)[] = []
-
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
-}, TIMEOUT_MS)
-
 /** Runs after the present test, the latest first. */
 export function afterwards(cleanup: () => unknown): void {
-  cleanups.push(cleanup)
+  onTestFinished(async () => void (await cleanup()))
 }
 
 export function freshPrefix(): string {
@@ -81,14 +74,6 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   )
   if ('error' in settled) return settled.error
   throw new Error(`Expected a rejection, got ${String(settled.value)}.`)
-}
-
-export async function until(what: string, check: () => Promise<boolean>): Promise<void> {
-  const endsAt = performance.now() + TIMEOUT_MS / 2
-  while (!(await check())) {
-    if (performance.now() > endsAt) throw new Error(`In vain until ${what}.`)
-    await sleep(20)
-  }
 }
 
 export async function valueAt(server: RedisServer, key: string): Promise<string | null> {

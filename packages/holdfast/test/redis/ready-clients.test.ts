@@ -2,14 +2,15 @@ import { type RedisServer, startRedis } from 'holdfast-servers'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { createLocks, type Locks } from '../../src/client/client.js'
 import { connect } from '../../src/connect/connect.js'
 import { InvalidInputError } from '../../src/core/errors.js'
 import { type RedisClient, redisBackend, redisRecords } from '../../src/redis.js'
 import { watchForStrays } from '../support/strays.js'
 import { runToItsEnd } from './exiting-child.js'
-import { counts, DRIVERS, freshName, HELD_ALONE, partyAt, partyOver, until, urlOf } from './line-support.js'
-import { afterwards, rejection, TIMEOUT_MS } from './nx-support.js'
+import { counts, DRIVERS, freshName, HELD_ALONE, partyAt, partyOver, urlOf } from './line-support.js'
+import { afterwards, rejection } from './nx-support.js'
 
 watchForStrays()
 
@@ -40,7 +41,7 @@ async function connectionsOf(redis: RedisServer): Promise<number> {
   return Number((await redis.info('clients')).connected_clients)
 }
 
-describe('a client that is given', { timeout: TIMEOUT_MS }, () => {
+describe('a client that is given', () => {
   test('may put a prefix of its own before every key, which does not show', async () => {
     const client = ioredisClient({ keyPrefix: 'app*[1]:' })
     const [one, other] = await Promise.all([
@@ -142,7 +143,7 @@ describe('a client that is given', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
-describe.each(DRIVERS)('clients of its own, over %s', { timeout: TIMEOUT_MS }, (driver) => {
+describe.each(DRIVERS)('clients of its own, over %s', (driver) => {
   test('do not keep a process alive that has closed its locks', async () => {
     expect(await runToItsEnd(urlOf(server, driver))).toEqual({ said: 'closed', code: 0 })
   })

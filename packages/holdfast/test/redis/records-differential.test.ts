@@ -20,6 +20,7 @@ import {
 } from '../../src/core/record-rule.js'
 import type { ClaimAsk, FinishAsk, IdempotencyRecord, RecordStore } from '../../src/core/records.js'
 import { randomOf } from '../support/line-model.js'
+import { expectSame } from '../support/same.js'
 import { linkParts } from './record-support.js'
 
 const HISTORIES = 48
@@ -108,14 +109,14 @@ class History {
         const result = random(2) === 0 ? null : `r${random(99)} é\t"`
         const ask: FinishAsk = { ...ref, state: state ?? 'released', result, retentionMs: RETENTION_MS }
         const record = decideFinish(this.#record, ask)
-        expect(await store.finish(ask)).toBe(record === null ? 'stale' : 'done')
+        expectSame(await store.finish(ask), record === null ? 'stale' : 'done')
         this.#record = record ?? this.#record
         return
       }
       case 5: {
         const ask = { ...ref, progress: random(3) === 0 ? '' : `p${random(99)}` }
         const record = decideSave(this.#record, ask)
-        expect(await store.save(ask)).toBe(record === null ? 'stale' : 'done')
+        expectSame(await store.save(ask), record === null ? 'stale' : 'done')
         this.#record = record ?? this.#record
         return
       }
@@ -123,14 +124,14 @@ class History {
       case 7: {
         const ask = { ...ref, leaseMs: random(4) === 0 ? 0 : 50 + random(300), retentionMs: RETENTION_MS }
         const may = mayRenew(this.#found(), ask)
-        expect(await store.renew([ask])).toEqual([may ? 'renewed' : 'lost'])
+        expectSame(await store.renew([ask]), [may ? 'renewed' : 'lost'])
         if (may) this.#leaseEndsAt = Math.max(this.#leaseEndsAt, this.#time.nowMs + ask.leaseMs)
         return
       }
       case 8: {
         const count = random(2) === 0
         const { answer, record } = decideSpend(this.#record, count)
-        expect(await store.spend({ key, count })).toEqual(answer)
+        expectSame(await store.spend({ key, count }), answer)
         this.#record = record ?? this.#record
         return
       }
@@ -152,7 +153,7 @@ class History {
     }
     const decision = decideClaim(this.#found(), ask, this.#time.nowMs)
     if (decision.kind === 'answer') {
-      expect(await store.claim(ask)).toEqual(decision.answer)
+      expectSame(await store.claim(ask), decision.answer)
       return
     }
     const fence = nextFence(this.#record?.fence ?? this.#forgotten, BigInt(this.#time.nowUs))
@@ -160,24 +161,24 @@ class History {
     this.#leaseEndsAt = this.#time.nowMs + ask.leaseMs
     this.#fences.unshift(fence)
     this.#fences.length = Math.min(this.#fences.length, 2)
-    expect(await store.claim(ask)).toEqual(claimed(this.#record, ask.leaseMs))
+    expectSame(await store.claim(ask), claimed(this.#record, ask.leaseMs))
   }
 
   async #restart(store: RecordStore): Promise<void> {
     if (this.#random(3) === 0) {
-      expect(await store.forget(this.#key)).toBe(this.#record !== null)
+      expectSame(await store.forget(this.#key), this.#record !== null)
       this.#forgotten = this.#record?.fence ?? this.#forgotten
       this.#record = null
       return
     }
-    expect(await store.issue(this.#key, RETENTION_MS)).toBe(this.#record === null)
+    expectSame(await store.issue(this.#key, RETENTION_MS), this.#record === null)
     const fence = nextFence(this.#forgotten, BigInt(this.#time.nowUs))
     this.#record ??= { ...issued(this.#time.nowMs), fence }
   }
 
   async check(store: RecordStore): Promise<void> {
     const found = this.#found()
-    expect(await store.read(this.#key)).toEqual(found === null ? null : viewOf(found))
+    expectSame(await store.read(this.#key), found === null ? null : viewOf(found))
   }
 
   #found(): Found | null {
@@ -186,7 +187,7 @@ class History {
   }
 }
 
-describe('the script of records', { timeout: 120_000 }, () => {
+describe('the script of records', () => {
   const ends: (() => unknown)[] = []
   let inner: RedisLink
   beforeAll(async () => {

@@ -1,17 +1,17 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { startRedis, startRedisCluster } from 'holdfast-servers'
 import { describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { slotOf } from '../../src/backends/redis/slot.js'
 import { watchForStrays } from '../support/strays.js'
-import { DRIVERS, until, urlOf } from './line-support.js'
-import { afterwards, rejection, TIMEOUT_MS } from './nx-support.js'
+import { DRIVERS, urlOf } from './line-support.js'
+import { afterwards, rejection } from './nx-support.js'
 import { askOf, claimIn, freshKey, recordsAt } from './record-support.js'
 
 const PREFIX = 'holdfast-idem:'
 
 watchForStrays()
 
-describe('records in a cluster', { timeout: TIMEOUT_MS }, () => {
+describe('records in a cluster', () => {
   test('30. are each in one slot, and all nodes have some', async () => {
     const cluster = await startRedisCluster()
     afterwards(() => cluster.dispose())
@@ -43,7 +43,7 @@ describe('records in a cluster', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
-describe.each(DRIVERS)('records that a replica must confirm, over %s', { timeout: TIMEOUT_MS }, (driver) => {
+describe.each(DRIVERS)('records that a replica must confirm, over %s', (driver) => {
   test('count when it has, and otherwise are taken back or not known', async () => {
     const master = await startRedis()
     afterwards(() => master.dispose())
@@ -65,7 +65,7 @@ describe.each(DRIVERS)('records that a replica must confirm, over %s', { timeout
     expect(await rejection(store.claim(fresh))).toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
     expect(await store.read(fresh.key)).toMatchObject({ state: 'released', attempt: 1, tookOver: false })
     // What was taken over stays abandoned: nobody knows how far the first owner came.
-    await sleep(60)
+    await until('the lease is over', async () => (await store.read(short.key))?.leaseMs === 0)
     const takeOver = askOf({ key: short.key })
     expect(await rejection(store.claim(takeOver))).toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
     expect(await store.read(short.key)).toMatchObject({ state: 'in-progress', leaseMs: 0, tookOver: true })
@@ -84,7 +84,7 @@ describe.each(DRIVERS)('records that a replica must confirm, over %s', { timeout
   })
 })
 
-describe('the clock of the server', { timeout: TIMEOUT_MS }, () => {
+describe('the clock of the server', () => {
   test('alone says when a lease is over, and fences grow over any step of it', async () => {
     const server = await startRedis({ clock: true })
     afterwards(() => server.dispose())

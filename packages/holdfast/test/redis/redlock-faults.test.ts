@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startRedisMasters } from 'holdfast-servers'
 import { describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { redlockBackend } from '../../src/backends/redis/redlock.js'
 import { createLocks } from '../../src/client/client.js'
 import { BackendUnavailableError, OutcomeUnknownError, UnsupportedError } from '../../src/core/errors.js'
@@ -14,7 +15,6 @@ import {
   refused,
   rejection,
   TIMEOUT_MS,
-  until,
 } from './nx-support.js'
 import { Masters, NOBODY, renew } from './redlock-support.js'
 
@@ -25,21 +25,21 @@ describe('nodes that hang', () => {
     const backend = masters.backend({ nodeMs: 1_000 })
     await masters.pause(3, 4)
     const claim = claimOf('a')
-    const since = performance.now()
     granted(await backend.attempt(claim, ONCE))
     refused(await backend.attempt(claimOf('a'), ONCE))
     expect(await renew(backend, claim)).toBe('renewed')
     expect((await backend.inspect('a')).holders).toHaveLength(1)
     expect(await backend.release(claim)).toBe('released')
-    // One deadline of a node may pass, and then it is known to be silent.
-    const elapsed = performance.now() - since
-    expect(elapsed).toBeLessThan(10_000)
-    const second = performance.now()
+    // One deadline of a node may pass, and then it is known to be silent. Where it is waited for, every round takes at
+    // least one deadline.
+    const rounds: number[] = []
     for (let round = 0; round < 5; round += 1) {
+      const since = performance.now()
       granted(await backend.attempt(claim, ONCE))
       expect(await backend.release(claim)).toBe('released')
+      rounds.push(performance.now() - since)
     }
-    expect(performance.now() - second, 'a silent node is waited for').toBeLessThan(5 * 1_000)
+    expect(Math.min(...rounds), 'a silent node is waited for').toBeLessThan(1_000)
     await masters.resume(3, 4)
     await until('the votes that came late are given back', async () => (await masters.placesOf('a')) === '')
     granted(await backend.attempt(claimOf('b'), ONCE))
@@ -47,7 +47,7 @@ describe('nodes that hang', () => {
   })
 
   test('a vote that comes late is part of the lock, and is released with it', async () => {
-    const backend = masters.backend({ nodeMs: 200 })
+    const backend = masters.backend({ nodeMs: 2_000 })
     await masters.pause(4)
     const claim = claimOf('a')
     granted(await backend.attempt(claim, ONCE))
@@ -62,7 +62,7 @@ describe('nodes that hang', () => {
   })
 
   test('without a majority nothing is known, nothing is kept, and nobody is said to hold', async () => {
-    const backend = masters.backend({ nodeMs: 300 })
+    const backend = masters.backend({ nodeMs: 1_000 })
     await masters.pause(2, 3, 4)
     for (const patience of [ONCE, PATIENT]) {
       const error = await rejection(backend.attempt(claimOf('a'), patience))
@@ -79,7 +79,7 @@ describe('nodes that hang', () => {
   })
 
   test('a renewal without a majority fails, and with it again succeeds', async () => {
-    const backend = masters.backend({ nodeMs: 300 })
+    const backend = masters.backend({ nodeMs: 1_000 })
     const claim = claimOf('a')
     granted(await backend.attempt(claim, ONCE))
     await masters.pause(2, 3, 4)
@@ -94,7 +94,7 @@ describe('nodes that hang', () => {
 
   test('the holder is told before the lease is over, and another gets the lock after it', async () => {
     const [a, b] = await Promise.all(
-      [1, 2].map(() => createLocks(masters.backend({ nodeMs: 200 }), { ttlMs: 2_000, outageMs: TIMEOUT_MS })),
+      [1, 2].map(() => createLocks(masters.backend({ nodeMs: 500 }), { ttlMs: 3_000, outageMs: TIMEOUT_MS })),
     )
     const hold = await a?.mutex('a').acquire()
     await masters.pause(2, 3, 4)
@@ -175,7 +175,7 @@ describe('nodes that restart', () => {
 
 describe('nodes in trouble', () => {
   test('a minority may be down, have something else there, or take no writes', async () => {
-    const backend = masters.backend({ nodeMs: 300 })
+    const backend = masters.backend({ nodeMs: 1_000 })
     await masters.at(0).command('HSET', `${masters.prefix}a`, 'field', 'value')
     await masters.at(1).command('REPLICAOF', '127.0.0.1', '1')
     afterwards(() => masters.at(1).command('REPLICAOF', 'NO', 'ONE'))
@@ -200,7 +200,7 @@ describe('nodes in trouble', () => {
     const clients = started.servers.map((server) => ioredisTo(server, { enableOfflineQueue: false }))
     const ready = async (): Promise<boolean> =>
       (await backend.open(NOBODY).catch(() => 'not yet')) === undefined
-    const backend = redlockBackend({ clients, prefix: masters.prefix, restartDelayMs: 0, nodeMs: 300 })
+    const backend = redlockBackend({ clients, prefix: masters.prefix, restartDelayMs: 0, nodeMs: 1_000 })
     await until('the clients are connected', ready)
     const claim = claimOf('a')
     granted(await backend.attempt(claim, ONCE))

@@ -2,9 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { TcpProxy } from 'holdfast-servers'
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import type { RedisClient } from '../../src/backends/redis/client.js'
 import { OutcomeUnknownError } from '../../src/core/errors.js'
-import { claimOf, granted, ioredisTo, ONCE, PATIENT, refused, rejection, until } from './nx-support.js'
+import { claimOf, granted, ioredisTo, ONCE, PATIENT, refused, rejection } from './nx-support.js'
 import { Masters, NOBODY, renew } from './redlock-support.js'
 
 const masters = Masters.forThisFile()
@@ -29,7 +30,7 @@ describe('votes that come late', () => {
 
   test('a vote whose answer is lost is given back all the same', async () => {
     const doors = await masters.proxies()
-    const options = { nodeMs: 500, maxTtlMs: 600_000 }
+    const options = { nodeMs: 2_000, maxTtlMs: 600_000 }
     const backend = masters.backend(options, doors)
     await backend.open(NOBODY)
     await masters.occupy([0, 1, 2], 'another program')
@@ -100,12 +101,13 @@ describe('votes that come late', () => {
   })
 
   test('answers that were there in time count, though the process stood still at the deadline', async () => {
-    const backend = masters.backend({ nodeMs: 200 })
+    const backend = masters.backend({ nodeMs: 1_000 })
     await backend.open(NOBODY)
-    const claim = claimOf('a', { ttlMs: 20_000 })
+    const claim = claimOf('a', { ttlMs: 60_000 })
     const attempt = backend.attempt(claim, ONCE)
     await new Promise((resolve) => setImmediate(resolve))
-    const endsAt = performance.now() + 400
+    // Long enough for slow servers to answer meanwhile.
+    const endsAt = performance.now() + 2_000
     while (performance.now() < endsAt);
     granted(await attempt)
   })
@@ -159,10 +161,11 @@ describe('votes that come late', () => {
     const backend = masters.backend({ nodeMs: 5_000 }, doors)
     await backend.open(NOBODY)
     const claim = claimOf('a')
-    for (const proxy of doors) proxy.delay(300)
+    for (const proxy of doors) proxy.hold(true)
     const attempt = backend.attempt(claim, PATIENT)
     await sleep(50)
     const releasing = backend.release(claim)
+    for (const proxy of doors) proxy.hold(false)
     expect((await attempt).kind).toBe('refused')
     await releasing
     await until('nothing is left', async () => (await masters.placesOf('a')) === '')

@@ -4,7 +4,7 @@ import { type RedisServer, startProxy, startRedisMasters, type TcpProxy } from '
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { type RedlockOptions, redlockBackend } from '../../src/backends/redis/redlock.js'
 import type { Backend, Claim, Renewal } from '../../src/core/backend.js'
-import { afterwards, type Door, freshPrefix, ioredisTo, TIMEOUT_MS } from './nx-support.js'
+import { afterwards, type Door, freshPrefix, ioredisTo } from './nx-support.js'
 
 export const NOBODY = { granted: () => {}, wanted: () => {}, hint: () => {}, lost: () => {} }
 
@@ -21,7 +21,7 @@ export class Masters {
       const { servers, dispose } = await startRedisMasters(5)
       masters.servers = servers
       masters.#dispose = dispose
-    }, TIMEOUT_MS)
+    })
     afterAll(() => masters.#dispose())
     beforeEach(() => {
       masters.prefix = freshPrefix()

@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisServer, startProxy, startRedis, startRedisCluster } from 'holdfast-servers'
 import { Cluster } from 'ioredis'
 import { createCluster } from 'redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { redisBackend } from '../../src/backends/redis/backend.js'
 import type { RedisClient } from '../../src/backends/redis/client.js'
 import type { Backend, Claim, ResourceView, Verdict } from '../../src/core/backend.js'
@@ -17,8 +17,6 @@ import {
   ONCE,
   PATIENT,
   rejection,
-  TIMEOUT_MS,
-  until,
   valueAt,
 } from './nx-support.js'
 
@@ -26,7 +24,7 @@ let server: RedisServer
 let prefix: string
 beforeAll(async () => {
   server = await startRedis()
-}, TIMEOUT_MS)
+})
 afterAll(() => server.dispose())
 beforeEach(() => {
   prefix = freshPrefix()
@@ -128,7 +126,7 @@ describe('trouble', () => {
       BackendUnavailableError,
     )
     await other.command('REPLICAOF', 'NO', 'ONE')
-    await sleep(10)
+    await until('it takes writes again', async () => (await other.info('replication'))['role'] === 'master')
     granted(await backend.attempt(claimOf('a'), ONCE))
   })
 })
@@ -137,7 +135,7 @@ describe('in a cluster', () => {
   let cluster: Awaited<ReturnType<typeof startRedisCluster>>
   beforeAll(async () => {
     cluster = await startRedisCluster({ replicas: 0 })
-  }, TIMEOUT_MS)
+  })
   afterAll(() => cluster?.dispose())
 
   const clients: readonly (readonly [string, () => RedisClient | Promise<RedisClient>])[] = [

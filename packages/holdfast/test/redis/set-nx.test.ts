@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { type RedisServer, startRedis } from 'holdfast-servers'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { redisBackend } from '../../src/backends/redis/backend.js'
 import type { RedisClient } from '../../src/backends/redis/client.js'
 import { linkOf } from '../../src/backends/redis/driver.js'
@@ -18,8 +19,6 @@ import {
   PATIENT,
   refused,
   rejection,
-  TIMEOUT_MS,
-  until,
   valueAt,
 } from './nx-support.js'
 
@@ -29,7 +28,7 @@ let server: RedisServer
 let prefix: string
 beforeAll(async () => {
   server = await startRedis()
-}, TIMEOUT_MS)
+})
 afterAll(() => server.dispose())
 beforeEach(() => {
   prefix = freshPrefix()

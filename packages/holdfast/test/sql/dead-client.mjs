@@ -15,7 +15,7 @@ import pg from 'pg'
 
 const [store, recipe = '', port, name = '', what] = argv.slice(2)
 const isPostgres = store === 'postgres'
-const SLEEP = isPostgres ? 'SELECT pg_sleep(60)' : 'SELECT SLEEP(60)'
+const SLEEP = isPostgres ? 'SELECT pg_sleep(600)' : 'SELECT SLEEP(600)'
 const pgPool = new pg.Pool({
   host: '127.0.0.1',
   port: Number(port),

@@ -1,16 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { performance } from 'node:perf_hooks'
 import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { afterwards, freshName, onEach, partyAt, type SqlTarget, sqlTargets, TIMEOUT_MS } from './recipes.js'
+import { within } from '../../../../test/support/wait.js'
+import { afterwards, freshName, onEach, partyAt, type SqlTarget, sqlTargets } from './recipes.js'
 
 type Doing = 'beside' | 'inside' | 'waiting'
-
-/** What the server needs to notice, at most. It is asserted with room for a busy machine, because nothing goes wrong later. */
-const BAR_MS = 5_000
-const ROOM_MS = 5_000
 
 /** Starts a client, waits until it does what it shall be killed in, and gives the way to kill it. */
 async function startClient(
@@ -38,11 +34,12 @@ async function expectFreed(target: SqlTarget, doing: Doing): Promise<void> {
   const kill = await startClient(target, name, doing)
   expect(await locks.mutex(name).tryAcquire()).toBeNull()
   await kill()
-  const since = performance.now()
-  await (await locks.mutex(name).acquire()).release()
-  const tookMs = performance.now() - since
-  expect(tookMs).toBeLessThan(BAR_MS + ROOM_MS)
-  console.log(`dead client: ${target.title}, statement ${doing}: freed after ${Math.round(tookMs)} ms`)
+  // The statement of the dead client lasts ten minutes. A server that does not notice keeps the lock until its end.
+  const hold = await within(
+    `the lock of the dead client is free (${target.title})`,
+    locks.mutex(name).acquire(),
+  )
+  await hold.release()
 }
 
 /** Whoever comes next must get past a waiter that is dead. */
@@ -54,17 +51,13 @@ async function expectPassedOver(target: SqlTarget): Promise<void> {
   const { locks: others } = await partyAt(target)
   const next = others.mutex(name).acquire()
   await kill()
-  const since = performance.now()
   await hold.release()
-  await (await next).release()
-  const tookMs = performance.now() - since
-  expect(tookMs).toBeLessThan(BAR_MS + ROOM_MS)
-  console.log(`dead client: ${target.title}, waiting: passed over after ${Math.round(tookMs)} ms`)
+  await (await within(`the dead waiter is passed over (${target.title})`, next)).release()
 }
 
 const targets = await sqlTargets()
 
-describe('a client that is killed', { timeout: TIMEOUT_MS }, () => {
+describe('a client that is killed', () => {
   test('while a statement runs over the same pool frees its lock soon', async () => {
     await onEach(
       targets.filter(({ keeping }) => keeping !== 'rows'),

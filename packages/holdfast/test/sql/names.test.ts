@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { partyAt, sqlTargets, TIMEOUT_MS } from './recipes.js'
+import { partyAt, sqlTargets } from './recipes.js'
 
 /** Pairs that collations, paddings, normal forms and lengths of columns have been known to take for one. */
 const NAMES: readonly string[] = [
@@ -14,7 +14,7 @@ const NAMES: readonly string[] = [
   `${'n'.repeat(511)}2`,
 ]
 
-describe.each(await sqlTargets())('names: $title', { timeout: TIMEOUT_MS }, (target) => {
+describe.each(await sqlTargets())('names: $title', (target) => {
   test('that look alike are different locks, and each excludes itself', async () => {
     const parties = await Promise.all(NAMES.map(() => partyAt(target, {}, { max: 3 })))
     const holds = await Promise.all(

@@ -3,15 +3,7 @@ import { hashOf } from '../../src/backends/sql/identifiers.js'
 import type { Claim, HolderNote, Verdict } from '../../src/core/backend.js'
 import { refOf } from '../../src/core/names.js'
 import { claimOf, NO_SINK } from '../support/claims.js'
-import {
-  afterwards,
-  freshName,
-  partyAt,
-  rejection,
-  type SqlTarget,
-  sqlTargets,
-  TIMEOUT_MS,
-} from './recipes.js'
+import { afterwards, freshName, partyAt, rejection, type SqlTarget, sqlTargets } from './recipes.js'
 import { type Recorded, recordedBackend } from './recorded-pools.js'
 
 /** It is in every planted text and in nothing else, so where it turns up, a planted text has got there. */
@@ -96,7 +88,7 @@ function traces({ resource, id, owner }: Claim): readonly string[] {
   ]
 }
 
-describe.each(await sqlTargets())('planted texts: $title', { timeout: TIMEOUT_MS }, (target) => {
+describe.each(await sqlTargets())('planted texts: $title', (target) => {
   test('come back as they were, and are in no statement', async () => {
     const [first, second] = await Promise.all([recorded(target), recorded(target)])
     const claims = PLANTED.map(plantedClaim)

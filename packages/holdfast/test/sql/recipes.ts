@@ -1,7 +1,6 @@
 /** Every recipe of every database, on servers that last as long as the file of tests. */
 
 import { randomBytes } from 'node:crypto'
-import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type MysqlServer, type PostgresServer, storeFor } from 'holdfast-servers'
 import mysql from 'mysql2/promise'
@@ -51,7 +50,7 @@ export function afterwards(cleanup: () => unknown): void {
 export async function sqlTargets(): Promise<readonly SqlTarget[]> {
   afterEach(async () => {
     for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
-  }, TIMEOUT_MS)
+  })
   const names = Object.keys(RECIPES) as SqlStoreName[]
   const outcomes = await Promise.all(names.map(async (store) => ({ store, outcome: await storeFor(store) })))
   const targets: SqlTarget[] = []
@@ -175,15 +174,6 @@ export async function endConnections(target: SqlTarget, ids: readonly string[]):
   await Promise.allSettled(ids.map((id) => server.query(statement(id))))
 }
 
-/** When the hold's signal aborted, on the scale of `performance.now()`. */
-export function abortOf({ signal }: Hold): Promise<number> {
-  return new Promise((resolve) => {
-    const aborted = (): void => resolve(performance.now())
-    if (signal.aborted) aborted()
-    else signal.addEventListener('abort', aborted, { once: true })
-  })
-}
-
 export function reasonOf({ signal }: Hold): unknown {
   return Reflect.get(Object(signal.reason), 'reason')
 }
@@ -195,20 +185,4 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   )
   if ('error' in settled) return settled.error
   throw new Error(`Expected a rejection, got ${String(settled.value)}.`)
-}
-
-/** Fails where something takes so long that it hangs. */
-export async function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
-  const late = sleep(ms, undefined, { ref: false }).then(() => {
-    throw new Error(`Not within ${ms} ms: ${what}.`)
-  })
-  return await Promise.race([promise, late])
-}
-
-export async function until(what: string, check: () => Promise<boolean>): Promise<void> {
-  const endsAt = performance.now() + TIMEOUT_MS / 2
-  while (!(await check())) {
-    if (performance.now() > endsAt) throw new Error(`In vain until ${what}.`)
-    await sleep(20)
-  }
 }

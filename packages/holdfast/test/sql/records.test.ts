@@ -5,6 +5,7 @@ import { storeFor } from 'holdfast-servers'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { mysqlLink } from '../../src/backends/mysql/link.js'
 import { recordsOver as mysqlRecordsOver } from '../../src/backends/mysql/records.js'
 import { pgLink } from '../../src/backends/postgres/link.js'
@@ -194,7 +195,7 @@ for (const server of SERVERS) {
         expect(await race(freshKey()), session).toHaveLength(1)
         const left = askOf({ leaseMs: 50 })
         const before = claimedOf(await stores[0].claim(left)).fence
-        await wait(60)
+        await until('the lease is over', async () => (await stores[0].read(left.key))?.leaseMs === 0)
         const after = await race(left.key)
         expect(after, session).toHaveLength(1)
         expect(after[0]).toBeGreaterThan(before)

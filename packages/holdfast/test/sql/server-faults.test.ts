@@ -3,13 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
+import { until, within } from '../../../../test/support/wait.js'
 import type { Hold } from '../../src/core/hold.js'
 import { HoldfastError } from '../../src/index.js'
 import { mysqlTransactions } from '../../src/mysql.js'
 import { postgresTransactions } from '../../src/postgres.js'
 import type { TransactionOptions } from '../../src/transactions/transactions.js'
+import { abortOf } from '../support/aborts.js'
 import {
-  abortOf,
   afterwards,
   endConnections,
   freshName,
@@ -18,14 +19,10 @@ import {
   rejection,
   type SqlTarget,
   sqlTargets,
-  TIMEOUT_MS,
-  until,
-  within,
 } from './recipes.js'
 
 /** So long that nothing can be explained by a lease that ended. */
 const LONG = { ttlMs: 60_000, waiterLeaseMs: 60_000 }
-const HANGS_MS = 25_000
 /** A sequence is logged ahead by so many numbers, and a crash can only show what the log does not have yet. */
 const CRASHES = 3
 const NEW_NAMES = 40
@@ -55,17 +52,17 @@ async function transactionAt(
 
 const targets = await sqlTargets()
 
-describe.each(targets)('a server that crashes: $title', { timeout: TIMEOUT_MS }, (target) => {
+describe.each(targets)('a server that crashes: $title', (target) => {
   test('ends what connections have, keeps rows, and gives no fence a second time', async () => {
     const [holder, waiter] = await Promise.all([partyAt(target, LONG), partyAt(target, LONG)])
     const name = freshName()
     for (let crashes = 0; crashes < (target.store === 'postgres' ? CRASHES : 1); crashes += 1) {
-      const hold = await within(HANGS_MS, 'it is free', holder.locks.mutex(name).acquire())
+      const hold = await within('it is free', holder.locks.mutex(name).acquire())
       const aborted = abortOf(hold)
       const waiting = waiter.locks.mutex(name).acquire()
       await target.server.kill()
       if (target.keeping !== 'rows') {
-        await within(HANGS_MS, 'the signal aborts', aborted)
+        await within('the signal aborts', aborted)
         expect(reasonOf(hold)).toBe('connection-closed')
       }
       await target.server.restart()
@@ -78,7 +75,7 @@ describe.each(targets)('a server that crashes: $title', { timeout: TIMEOUT_MS },
         )
         expect(await hold.release()).not.toBe('gone')
       }
-      const next = await within(HANGS_MS, 'the waiter goes on', waiting)
+      const next = await within('the waiter goes on', waiting)
       expect(next.fence).toBeGreaterThan(hold.fence)
       await next.release()
     }
@@ -87,7 +84,6 @@ describe.each(targets)('a server that crashes: $title', { timeout: TIMEOUT_MS },
 
 describe.each(targets.filter(({ keeping }) => keeping === 'transaction'))(
   'a statement in a transaction: $title',
-  { timeout: TIMEOUT_MS },
   (target) => {
     const { store } = target
     const SLEEP = store === 'postgres' ? 'SELECT pg_sleep(60)' : 'SELECT SLEEP(60)'
@@ -102,7 +98,7 @@ describe.each(targets.filter(({ keeping }) => keeping === 'transaction'))(
         void sleep(200).then(() => endConnections(target, [id]))
         await query(SLEEP)
       })
-      expect(await within(HANGS_MS, 'it ends', rejection(broken))).toBeInstanceOf(HoldfastError)
+      expect(await within('it ends', rejection(broken))).toBeInstanceOf(HoldfastError)
     })
 
     test('hears that the hold is over', async () => {
@@ -112,7 +108,7 @@ describe.each(targets.filter(({ keeping }) => keeping === 'transaction'))(
         held = hold
         await query(SLEEP)
       })
-      expect(await within(HANGS_MS, 'it ends', rejection(overdue))).toBeInstanceOf(HoldfastError)
+      expect(await within('it ends', rejection(overdue))).toBeInstanceOf(HoldfastError)
       expect(reasonOf(held as unknown as Hold)).toBe('max-hold')
       expect(performance.now() - since).toBeGreaterThan(500)
     })
@@ -121,7 +117,6 @@ describe.each(targets.filter(({ keeping }) => keeping === 'transaction'))(
 
 describe.each(targets.filter(({ recipe }) => recipe === 'for-update'))(
   'a row that was not there: $title',
-  { timeout: TIMEOUT_MS },
   (target) => {
     test.each(['read committed', 'serializable'])('is made and locked at %s', async (isolation) => {
       const [one, other] = await Promise.all([
@@ -141,7 +136,6 @@ describe.each(targets.filter(({ recipe }) => recipe === 'for-update'))(
 
 describe.each(targets.filter(({ store, keeping }) => store !== 'postgres' && keeping !== 'rows'))(
   'statements of others: $title',
-  { timeout: TIMEOUT_MS },
   (target) => {
     test('may have bytes in them, which show in the list of connections', async () => {
       const { host, port } = target.server

@@ -1,7 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { describe, it } from 'vitest'
 import type { Backend, Claim, Shape } from '../../src/core/backend.js'
 import { refOf } from '../../src/core/names.js'
 import { LineModel, randomOf } from '../support/line-model.js'
+import { expectSame } from '../support/same.js'
 import { claimOf, FakeMachine, openBackend, tempPath } from './support.js'
 
 const SHAPES: readonly Shape[] = [
@@ -43,7 +44,7 @@ async function runHistory(
       const patience = { waitMs: random(3) === 0 ? 0 : 1_000, leaseMs: 100 + random(500) }
       if (random(6) === 0) claim = claims[index] = { ...claim, weight: 1 + random(shape.limit) }
       const expected = model.attempt(claim, patience, now)
-      expect(await backend.attempt(claim, patience), label).toEqual(expected)
+      expectSame(await backend.attempt(claim, patience), expected, label)
       // Now and then the old one is kept, as by a process that does not know of its new place yet.
       if ('fence' in expected && random(5) > 0) fences.set(claim.id, expected.fence)
     } else if (what < 7) {
@@ -51,21 +52,21 @@ async function runHistory(
         .slice(random(3), 3 + random(4))
         .map((each) => ({ claim: each, fence: fences.get(each.id) ?? null, leaseMs: random(900) }))
       const expected = requests.map((request) => model.renew(request, now))
-      expect(await backend.renew(requests), label).toEqual(expected)
+      expectSame(await backend.renew(requests), expected, label)
     } else if (what < 9) {
       const removed = model.remove(claim.resource, (place) => place.id === claim.id, now)
-      expect(await backend.release(claim), label).toBe(removed ? 'released' : 'gone')
+      expectSame(await backend.release(claim), removed ? 'released' : 'gone', label)
     } else if (what === 9) {
       const ref = refOf(claim.id)
       const removed = model.remove(claim.resource, (place) => refOf(place.id) === ref, now)
-      expect(await backend.evict(claim.resource, ref), label).toBe(removed ? 'evicted' : 'gone')
+      expectSame(await backend.evict(claim.resource, ref), removed ? 'evicted' : 'gone', label)
     } else {
       // Often exactly to the end of something, which is where an off-by-one lives.
       const ends = [...model.view(claim.resource, now).holders].map((view) => view.remainingMs ?? 0)
       machine.now += random(3) === 0 && ends[0] !== undefined ? ends[0] : random(400)
     }
     for (const resource of resources) {
-      expect(await backend.inspect(resource), label).toEqual(model.view(resource, machine.now))
+      expectSame(await backend.inspect(resource), model.view(resource, machine.now), label)
     }
   }
 }

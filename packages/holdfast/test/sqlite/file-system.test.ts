@@ -1,6 +1,7 @@
 import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import { sqliteBackend } from '../../src/backends/sqlite/backend.js'
 import { networkFileSystem } from '../../src/backends/sqlite/file-system.js'
 import { BackendUnavailableError, InvalidInputError, UnsupportedError } from '../../src/core/errors.js'
@@ -83,11 +84,17 @@ describe('the place of the file', () => {
     await expect(sqliteBackend({ path }).open(NO_SINK)).rejects.toThrow(BackendUnavailableError)
   })
 
-  it.skipIf(process.platform !== 'linux')('on a file system of the kernel gives a typed error', async () => {
-    // Nothing can be made below /proc, not even by root.
-    const opening = sqliteBackend({ path: '/proc/holdfast/locks.db' }).open(NO_SINK)
-    await expect(opening).rejects.toThrow(BackendUnavailableError)
-  })
+  it.skipIf(process.platform !== 'linux')(
+    titled(
+      'on a file system of the kernel gives a typed error',
+      process.platform === 'linux' ? null : 'needs Linux',
+    ),
+    async () => {
+      // Nothing can be made below /proc, not even by root.
+      const opening = sqliteBackend({ path: '/proc/holdfast/locks.db' }).open(NO_SINK)
+      await expect(opening).rejects.toThrow(BackendUnavailableError)
+    },
+  )
 
   it('is no database in memory and no empty path', () => {
     expect(() => sqliteBackend({ path: ':memory:' })).toThrow(UnsupportedError)

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { type SqliteOptions, sqliteBackend } from '../../src/backends/sqlite/backend.js'
 import type { SqliteDatabase } from '../../src/backends/sqlite/client.js'
 import type { Machine } from '../../src/backends/sqlite/clock.js'
@@ -14,15 +14,9 @@ export { claimOf, NO_SINK } from '../support/claims.js'
 export const NOW_OR_NEVER: Patience = { waitMs: 0, leaseMs: 1_000 }
 export const PATIENT: Patience = { waitMs: 5_000, leaseMs: 1_000 }
 
-const cleanups: (() => unknown)[] = []
-
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
-})
-
 export async function tempFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-sqlite-'))
-  cleanups.push(() => rm(folder, { recursive: true, force: true }))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
   return folder
 }
 
@@ -46,7 +40,7 @@ export class FakeMachine implements Machine {
 
 export async function openBackend(options: SqliteOptions): Promise<Backend> {
   const backend = sqliteBackend(options)
-  cleanups.push(() => backend.close())
+  onTestFinished(() => backend.close())
   await backend.open(NO_SINK)
   return backend
 }
@@ -56,7 +50,7 @@ export async function openRaw(path: string): Promise<SqliteDatabase> {
   const Database = await pickDriver(undefined)
   const database = new Database(path)
   let open = true
-  cleanups.push(() => {
+  onTestFinished(() => {
     if (open) database.close()
   })
   return {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../../../../test/support/wait.js'
 import type { Locks } from '../../src/client/client.js'
 import type { Hold } from '../../src/core/hold.js'
 
@@ -51,7 +52,8 @@ export class Believers {
   /** Waits until it was had so many times more. */
   async more(count: number): Promise<void> {
     const goal = this.entered + count
-    while (this.entered < goal) await sleep(10)
+    const state = (): unknown => ({ entered: this.entered, lost: this.lost, faults: this.faults })
+    await until(`${goal} had it`, () => this.entered >= goal, { limitMs: 240_000, state })
   }
 
   async stop(): Promise<void> {

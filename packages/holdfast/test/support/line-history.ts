@@ -1,10 +1,10 @@
 /** Random histories over several clients of a database, on the pure rule and on the server, which must agree. */
 
-import { expect } from 'vitest'
 import type { Backend, Claim, Shape, Verdict } from '../../src/core/backend.js'
 import { refOf } from '../../src/core/names.js'
 import { claimOf } from './claims.js'
 import { LineModel, randomOf } from './line-model.js'
+import { expectSame } from './same.js'
 
 const SHAPES: readonly Shape[] = [
   { kind: 'mutex', limit: 1 },
@@ -78,18 +78,18 @@ class History {
     else if (what < 7) await this.#renew(backend, label)
     else if (what < 9) {
       const removed = this.#model.remove(claim.resource, ({ id }) => id === claim.id, now)
-      expect(await backend.release(claim), label).toBe(removed ? 'released' : 'gone')
+      expectSame(await backend.release(claim), removed ? 'released' : 'gone', label)
     } else if (what === 9) {
       const ref = refOf(claim.id)
       const removed = this.#model.remove(claim.resource, ({ id }) => refOf(id) === ref, now)
-      expect(await backend.evict(claim.resource, ref), label).toBe(removed ? 'evicted' : 'gone')
+      expectSame(await backend.evict(claim.resource, ref), removed ? 'evicted' : 'gone', label)
     } else {
       // Often exactly to the end of something, which is where an off-by-one lives.
       const end = this.#model.view(claim.resource, now).holders[0]?.remainingMs ?? null
       await this.#clients.goTo(now + (random(3) === 0 && end !== null ? end : random(400)))
     }
     for (const resource of this.#resources) {
-      expect(await backend.inspect(resource), label).toEqual(this.#model.view(resource, this.#clients.now))
+      expectSame(await backend.inspect(resource), this.#model.view(resource, this.#clients.now), label)
     }
   }
 
@@ -100,7 +100,7 @@ class History {
     if (random(6) === 0) claim = this.#claims[index] = { ...claim, weight: 1 + random(this.#limit) }
     const verdict: Verdict = await backend.attempt(claim, patience)
     this.#drawn = 'fence' in verdict ? (verdict.fence as bigint) : 0n
-    expect(verdict, label).toEqual(this.#model.attempt(claim, patience, this.#clients.now))
+    expectSame(verdict, this.#model.attempt(claim, patience, this.#clients.now), label)
     // Now and then the old one is kept, as by a process that does not know of its new place yet.
     if ('fence' in verdict && random(5) > 0) this.#fences.set(claim.id, verdict.fence)
   }
@@ -111,7 +111,7 @@ class History {
       .slice(random(3), 3 + random(4))
       .map((claim) => ({ claim, fence: this.#fences.get(claim.id) ?? null, leaseMs: random(900) }))
     const expected = requests.map((request) => this.#model.renew(request, this.#clients.now))
-    expect(await backend.renew(requests), label).toEqual(expected)
+    expectSame(await backend.renew(requests), expected, label)
   }
 }
 

@@ -1,6 +1,6 @@
 /** The databases that hold the caller's own tables, each behind the driver that a program would use. */
 
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { afterAll, describe, it } from 'vitest'
@@ -37,12 +37,12 @@ const STORES: readonly StoreName[] = ['postgres', 'mariadb', 'mysql', 'sqlite']
 
 type Opened = { readonly store: SqlStore } | { readonly reason: string }
 
-/** One server of each kind for all tests of a file. */
+/** One database of each kind for all tests of a file. */
 const opened = new Map<StoreName, Promise<Opened>>()
 const ends: (() => Promise<void>)[] = []
 
 async function openOnce(name: StoreName): Promise<Opened> {
-  const outcome = await storeFor(name)
+  const outcome = await sharedStoreFor(name)
   if (outcome.kind === 'not run') return { reason: outcome.reason }
   const store = await openStore(name, outcome.store.url)
   ends.push(async () => {
@@ -60,7 +60,8 @@ export async function describeSql(
 ): Promise<void> {
   if (opened.size === 0) {
     afterAll(async () => {
-      for (const end of ends) await end()
+      opened.clear()
+      for (const end of ends.splice(0)) await end()
     })
   }
   for (const name of names) if (!opened.has(name)) opened.set(name, openOnce(name))

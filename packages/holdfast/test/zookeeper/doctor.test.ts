@@ -1,12 +1,13 @@
 import { startZookeeper, startZookeeperEnsemble } from 'holdfast-servers'
 import { afterEach, describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import { parseZookeeperUrl } from '../../src/backends/zookeeper/address.js'
 import { checkAccess, checkServers, checkTransport } from '../../src/backends/zookeeper/doctor/checks.js'
 import { CREATOR_ACL, OPEN_ACL } from '../../src/backends/zookeeper/wire/zookeeper.js'
 import { examine } from '../../src/connect/examine.js'
 import type { Finding } from '../../src/core/doctor.js'
 import { BackendUnavailableError, HoldfastError, InvalidInputError } from '../../src/core/errors.js'
-import { clientOf, isMissing, TIMEOUT_MS } from './support.js'
+import { clientOf, isMissing, whyMissing } from './support.js'
 
 const disposals: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -25,7 +26,7 @@ const serving = (version: string, mode: string): string =>
 
 describe('the doctor', () => {
   it.skipIf(isMissing)(
-    'finds nothing to warn of in a plain server, and that it is alone',
+    titled('finds nothing to warn of in a plain server, and that it is alone', whyMissing),
     async () => {
       const server = await startZookeeper()
       disposals.push(() => server.dispose())
@@ -46,11 +47,10 @@ describe('the doctor', () => {
       expect(about(known, 'access').level).toBe('ok')
       expect(JSON.stringify(known)).not.toContain('secret')
     },
-    TIMEOUT_MS,
   )
 
   it.skipIf(isMissing)(
-    'sees every server of an ensemble, and one that is down',
+    titled('sees every server of an ensemble, and one that is down', whyMissing),
     async () => {
       const ensemble = await startZookeeperEnsemble()
       disposals.push(() => ensemble.dispose())
@@ -62,18 +62,13 @@ describe('the doctor', () => {
       const servers = (await examine(`${ensemble.url}/locks`)).filter(({ check }) => check === 'server')
       expect(servers.map(({ level }) => level).sort()).toEqual(['ok', 'ok', 'warning'])
     },
-    TIMEOUT_MS,
   )
 
-  it.skipIf(isMissing)(
-    'says what was asked for and not given',
-    async () => {
-      const server = await startZookeeper({ maxSessionMs: 8_000 })
-      disposals.push(() => server.dispose())
-      expect(about(await examine(server.url), 'session')).toMatchObject({ level: 'note' })
-    },
-    TIMEOUT_MS,
-  )
+  it.skipIf(isMissing)(titled('says what was asked for and not given', whyMissing), async () => {
+    const server = await startZookeeper({ maxSessionMs: 8_000 })
+    disposals.push(() => server.dispose())
+    expect(about(await examine(server.url), 'session')).toMatchObject({ level: 'note' })
+  })
 
   it.each([
     [[{ host, srvr: serving('3.4.14', 'standalone'), conf: null }], 'server', 'warning'],

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { missingPrograms, startZookeeper, type ZookeeperServer } from 'holdfast-servers'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { atDepth } from '../../../../test/support/depth.js'
 import { openZookeeper } from '../../src/backends/zookeeper/open.js'
 import { createLocks, type Locks } from '../../src/client/client.js'
 import type { Hold } from '../../src/core/hold.js'
@@ -12,7 +13,7 @@ import { LogBook } from '../support/log-book.js'
 import { CuratorSide } from './curator.js'
 
 const TIMEOUT_MS = 120_000
-const ROUNDS = 200
+const ROUNDS = atDepth(60, 200)
 const missing = missingPrograms(['java', 'javac', 'zookeeper.jar', 'curator'])
 
 let server: ZookeeperServer
@@ -25,7 +26,7 @@ describe.skipIf(missing.length > 0)(
   () => {
     beforeAll(async () => {
       server = await startZookeeper()
-    }, TIMEOUT_MS)
+    })
     afterAll(() => server?.dispose())
     beforeEach(async () => {
       base = `/t${randomBytes(5).toString('hex')}`
@@ -48,72 +49,56 @@ describe.skipIf(missing.length > 0)(
       ['a write lock', (ours) => ours.readWrite('orders').write(), 'hold-write'],
       ['a read lock that a writer wants', (ours) => ours.readWrite('orders').write(), 'hold-read'],
       ['a write lock that a reader wants', (ours) => ours.readWrite('orders').read(), 'hold-write'],
-    ])(
-      'does not give away %s, and neither do we',
-      async (_what, lockOf, mode) => {
-        const lock = lockOf(locks)
-        const theirs = curator(mode, `${base}/orders`)
-        await theirs.says('held')
-        expect(await lock.tryAcquire()).toBeNull()
-        expect((await locks.inspect('orders')).holders.length).toBe(1)
-        const waiting = lock.acquire({ waitMs: TIMEOUT_MS })
-        theirs.goOn()
-        const hold = await waiting
-        await theirs.says('released')
-        hold.assertHeld()
-        const again = curator(mode, `${base}/orders`)
-        const got = again.says('held').then(() => 'held')
-        expect(await Promise.race([got, sleep(3_000, 'waits')])).toBe('waits')
-        await hold.release()
-        expect(await got).toBe('held')
-      },
-      TIMEOUT_MS,
-    )
+    ])('does not give away %s, and neither do we', async (_what, lockOf, mode) => {
+      const lock = lockOf(locks)
+      const theirs = curator(mode, `${base}/orders`)
+      await theirs.says('held')
+      expect(await lock.tryAcquire()).toBeNull()
+      expect((await locks.inspect('orders')).holders.length).toBe(1)
+      const waiting = lock.acquire({ waitMs: TIMEOUT_MS })
+      theirs.goOn()
+      const hold = await waiting
+      await theirs.says('released')
+      hold.assertHeld()
+      const again = curator(mode, `${base}/orders`)
+      const got = again.says('held').then(() => 'held')
+      expect(await Promise.race([got, sleep(3_000, 'waits')])).toBe('waits')
+      await hold.release()
+      expect(await got).toBe('held')
+    })
 
-    it(
-      'reads beside us',
-      async () => {
-        const theirs = curator('hold-read', `${base}/orders`)
-        await theirs.says('held')
-        await using hold = await locks.readWrite('orders').read().acquire({ waitMs: TIMEOUT_MS })
-        hold.assertHeld()
-      },
-      TIMEOUT_MS,
-    )
+    it('reads beside us', async () => {
+      const theirs = curator('hold-read', `${base}/orders`)
+      await theirs.says('held')
+      await using hold = await locks.readWrite('orders').read().acquire({ waitMs: TIMEOUT_MS })
+      hold.assertHeld()
+    })
 
-    it(
-      `takes turns with us on a mutex, ${ROUNDS} times each, and nobody is in beside another`,
-      async () => {
-        const book = new LogBook()
-        const theirs = curator('mutex', `${base}/orders`, book.file, 'curator', String(ROUNDS))
-        await theirs.says('ready')
-        theirs.goOn()
-        for (let round = 0; round < ROUNDS; round += 1) {
-          await locks.mutex('orders').run(() => visit(book, 'write'), { waitMs: TIMEOUT_MS })
-        }
-        await theirs.says('done')
-        expectTurns(book)
-      },
-      TIMEOUT_MS,
-    )
+    it(`takes turns with us on a mutex, ${ROUNDS} times each, and nobody is in beside another`, async () => {
+      const book = new LogBook()
+      const theirs = curator('mutex', `${base}/orders`, book.file, 'curator', String(ROUNDS))
+      await theirs.says('ready')
+      theirs.goOn()
+      for (let round = 0; round < ROUNDS; round += 1) {
+        await locks.mutex('orders').run(() => visit(book, 'write'), { waitMs: TIMEOUT_MS })
+      }
+      await theirs.says('done')
+      expectTurns(book)
+    })
 
-    it(
-      `takes turns with us on a read-write lock, ${ROUNDS} times each, and no writer is in beside another`,
-      async () => {
-        const book = new LogBook()
-        const theirs = curator('read-write', `${base}/orders`, book.file, 'curator', String(ROUNDS))
-        await theirs.says('ready')
-        theirs.goOn()
-        const lock = locks.readWrite('orders')
-        for (let round = 0; round < ROUNDS; round += 1) {
-          const kind = round % 3 === 0 ? 'write' : 'read'
-          await lock[kind]().run(() => visit(book, kind), { waitMs: TIMEOUT_MS })
-        }
-        await theirs.says('done')
-        expectTurns(book)
-      },
-      TIMEOUT_MS,
-    )
+    it(`takes turns with us on a read-write lock, ${ROUNDS} times each, and no writer is in beside another`, async () => {
+      const book = new LogBook()
+      const theirs = curator('read-write', `${base}/orders`, book.file, 'curator', String(ROUNDS))
+      await theirs.says('ready')
+      theirs.goOn()
+      const lock = locks.readWrite('orders')
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const kind = round % 3 === 0 ? 'write' : 'read'
+        await lock[kind]().run(() => visit(book, kind), { waitMs: TIMEOUT_MS })
+      }
+      await theirs.says('done')
+      expectTurns(book)
+    })
 
     async function visit(book: LogBook, kind: string): Promise<void> {
       book.enter('holdfast', kind)

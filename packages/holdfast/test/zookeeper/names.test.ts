@@ -2,10 +2,11 @@
 
 import { startZookeeper, type ZookeeperServer } from 'holdfast-servers'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import type { ZooKeeper } from '../../src/backends/zookeeper/wire/zookeeper.js'
 import type { Locks } from '../../src/client/client.js'
 import { InvalidInputError, UnsupportedError } from '../../src/core/errors.js'
-import { clientOf, freshBase, isMissing, locksAt, TIMEOUT_MS } from './support.js'
+import { clientOf, freshBase, isMissing, locksAt, whyMissing } from './support.js'
 
 const ODD = [
   'a',
@@ -35,7 +36,7 @@ beforeAll(async () => {
   if (isMissing) return
   server = await startZookeeper()
   direct = await clientOf(server.port)
-}, TIMEOUT_MS)
+})
 afterAll(async () => {
   await direct?.close()
   await server?.dispose()
@@ -54,37 +55,40 @@ async function client(options = '', path = `${base}/locks`, url = server.url): P
   return locks
 }
 
-describe.skipIf(isMissing).each(['sequential', 'ephemeral'])('names of `%s`', (recipe) => {
-  it('never meet, never block each other, and stay below the base', async () => {
-    const locks = await client(`&recipe=${recipe}`)
-    const other = await client(`&recipe=${recipe}`)
-    const holds = await Promise.all(ODD.map((name) => locks.mutex(name).acquire({ waitMs: 10_000 })))
-    for (const hold of holds) hold.assertHeld()
-    for (const name of ODD) expect(await other.mutex(name).tryAcquire()).toBeNull()
-    expect((await direct.children(base)).names).toEqual(['locks'])
-    const { names } = await direct.children(`${base}/locks`)
-    expect(names.length).toBe(ODD.length)
-    for (const name of names) expect(name).toMatch(/^[A-Za-z0-9._%-]+$/)
-    await Promise.all(holds.map((hold) => hold.release()))
-  })
+describe.skipIf(isMissing).each(['sequential', 'ephemeral'])(
+  titled('names of `%s`', whyMissing),
+  (recipe) => {
+    it('never meet, never block each other, and stay below the base', async () => {
+      const locks = await client(`&recipe=${recipe}`)
+      const other = await client(`&recipe=${recipe}`)
+      const holds = await Promise.all(ODD.map((name) => locks.mutex(name).acquire({ waitMs: 10_000 })))
+      for (const hold of holds) hold.assertHeld()
+      for (const name of ODD) expect(await other.mutex(name).tryAcquire()).toBeNull()
+      expect((await direct.children(base)).names).toEqual(['locks'])
+      const { names } = await direct.children(`${base}/locks`)
+      expect(names.length).toBe(ODD.length)
+      for (const name of names) expect(name).toMatch(/^[A-Za-z0-9._%-]+$/)
+      await Promise.all(holds.map((hold) => hold.release()))
+    })
 
-  it.each(['a\r\nb', 'a\0b', '\ud800', ''])('do not include %o', async (name) => {
-    const locks = await client(`&recipe=${recipe}`)
-    expect(() => locks.mutex(name)).toThrow(InvalidInputError)
-  })
+    it.each(['a\r\nb', 'a\0b', '\ud800', ''])('do not include %o', async (name) => {
+      const locks = await client(`&recipe=${recipe}`)
+      expect(() => locks.mutex(name)).toThrow(InvalidInputError)
+    })
 
-  it('can be whole paths', async () => {
-    const exact = await client(`&recipe=${recipe}&exactPath=true`, '')
-    const below = await client(`&recipe=${recipe}`)
-    await using hold = await exact.mutex(`${base}/locks/orders`).acquire()
-    hold.assertHeld()
-    expect(await below.mutex('orders').tryAcquire()).toBeNull()
-    await expect(exact.mutex('orders').acquire()).rejects.toThrow(InvalidInputError)
-    await expect(exact.mutex(`${base}/../x`).acquire()).rejects.toThrow(InvalidInputError)
-  })
-})
+    it('can be whole paths', async () => {
+      const exact = await client(`&recipe=${recipe}&exactPath=true`, '')
+      const below = await client(`&recipe=${recipe}`)
+      await using hold = await exact.mutex(`${base}/locks/orders`).acquire()
+      hold.assertHeld()
+      expect(await below.mutex('orders').tryAcquire()).toBeNull()
+      await expect(exact.mutex('orders').acquire()).rejects.toThrow(InvalidInputError)
+      await expect(exact.mutex(`${base}/../x`).acquire()).rejects.toThrow(InvalidInputError)
+    })
+  },
+)
 
-describe.skipIf(isMissing)('a name', () => {
+describe.skipIf(isMissing)(titled('a name', whyMissing), () => {
   it('belongs to one recipe at a time', async () => {
     const line = await client()
     const single = await client('&recipe=ephemeral')
@@ -111,7 +115,7 @@ describe.skipIf(isMissing)('a name', () => {
   })
 })
 
-describe.skipIf(isMissing)('who is let in', () => {
+describe.skipIf(isMissing)(titled('who is let in', whyMissing), () => {
   it('is decided by the access list, if there is one', async () => {
     const withUser = server.url.replace('//', '//user:pass%20word@')
     const owner = await client('&acl=creator', `${base}/locks`, withUser)
@@ -131,26 +135,22 @@ describe.skipIf(isMissing)('who is let in', () => {
     await expect(client('', base, server.url.replace('//', '//user@'))).rejects.toThrow(InvalidInputError)
   })
 
-  it(
-    'may come over TLS',
-    async () => {
-      const secure = await startZookeeper({ tls: true })
-      try {
-        const locks = await client(
-          `&ca=${encodeURIComponent(secure.ca as string)}`,
-          `${base}/locks`,
-          secure.url,
-        )
-        await using hold = await locks.mutex('orders').acquire()
-        hold.assertHeld()
-        await locks.close()
-        clients = []
-        await expect(client('&ca=/nowhere', base, secure.url)).rejects.toThrow(UnsupportedError)
-        await expect(client('&ca=/nowhere')).rejects.toThrow(InvalidInputError)
-      } finally {
-        await secure.dispose()
-      }
-    },
-    TIMEOUT_MS,
-  )
+  it('may come over TLS', async () => {
+    const secure = await startZookeeper({ tls: true })
+    try {
+      const locks = await client(
+        `&ca=${encodeURIComponent(secure.ca as string)}`,
+        `${base}/locks`,
+        secure.url,
+      )
+      await using hold = await locks.mutex('orders').acquire()
+      hold.assertHeld()
+      await locks.close()
+      clients = []
+      await expect(client('&ca=/nowhere', base, secure.url)).rejects.toThrow(UnsupportedError)
+      await expect(client('&ca=/nowhere')).rejects.toThrow(InvalidInputError)
+    } finally {
+      await secure.dispose()
+    }
+  })
 })

@@ -3,11 +3,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startProxy, startZookeeper, type TcpProxy, type ZookeeperServer } from 'holdfast-servers'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
+import { until } from '../../../../test/support/wait.js'
 import type { ZookeeperSession } from '../../src/backends/zookeeper/session.js'
 import { type ZooKeeper, ZooKeeperError } from '../../src/backends/zookeeper/wire/zookeeper.js'
 import type { Locks } from '../../src/client/client.js'
 import { LockLostError } from '../../src/core/errors.js'
-import { clientOf, counted, freshBase, isMissing, locksAt, mortalLocks, TIMEOUT_MS } from './support.js'
+import {
+  clientOf,
+  counted,
+  freshBase,
+  isMissing,
+  locksAt,
+  mortalLocks,
+  TIMEOUT_MS,
+  whyMissing,
+} from './support.js'
 
 const SIDES = 10
 const LOOPS = 100
@@ -20,7 +31,7 @@ beforeAll(async () => {
   if (isMissing) return
   server = await startZookeeper()
   direct = await clientOf(server.port)
-}, TIMEOUT_MS)
+})
 afterAll(async () => {
   await direct?.close()
   await server?.dispose()
@@ -42,27 +53,15 @@ async function children(name = 'orders'): Promise<readonly string[]> {
   return (await direct.children(`${base}/${name}`)).names
 }
 
-async function eventually(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 600; tries += 1) {
-    if (await isSo()) return
-    await sleep(50)
-  }
-  throw new Error(`It did not come about that ${what}.`)
-}
-
-describe.skipIf(isMissing)('a session that ends', () => {
-  it(
-    `takes its locks along, ${SIDES} times ${LOOPS} times, and what it left is never taken for our own`,
-    async () => {
-      const sides = Array.from({ length: SIDES }, (_, index) => expireAndReacquire(`orders-${index}`))
-      const counts = await Promise.all(sides)
-      for (const sessions of counts) expect(sessions).toBeGreaterThan(LOOPS)
-      await eventually('no session is left but the one that looks', async () => {
-        return (await counted(server, 'global_sessions')) === 1
-      })
-    },
-    TIMEOUT_MS,
-  )
+describe.skipIf(isMissing)(titled('a session that ends', whyMissing), () => {
+  it(`takes its locks along, ${SIDES} times ${LOOPS} times, and what it left is never taken for our own`, async () => {
+    const sides = Array.from({ length: SIDES }, (_, index) => expireAndReacquire(`orders-${index}`))
+    const counts = await Promise.all(sides)
+    for (const sessions of counts) expect(sessions).toBeGreaterThan(LOOPS)
+    await until('no session is left but the one that looks', async () => {
+      return (await counted(server, 'global_sessions')) === 1
+    })
+  })
 
   /** Ends the session of a holder again and again, and takes the lock anew at once. Gives how many sessions it took. */
   async function expireAndReacquire(name: string): Promise<number> {
@@ -84,27 +83,23 @@ describe.skipIf(isMissing)('a session that ends', () => {
     return sessions.length
   }
 
-  it(
-    'has told its holder before anybody else is let in',
-    async () => {
-      const proxy = await startProxy(server.port)
-      opened.push({ close: () => proxy.dispose() })
-      const cutOff = await connected(`zookeeper://127.0.0.1:${proxy.port}${base}?sessionMs=3000`)
-      const other = await connected(`${server.url}${base}?sessionMs=3000`)
-      const hold = await cutOff.mutex('orders').acquire()
-      proxy.hold(true)
-      const wasTold = await other
-        .mutex('orders')
-        .run(() => hold.signal.aborted && !hold.isHeld, { waitMs: TIMEOUT_MS })
-      expect(wasTold).toBe(true)
-      proxy.hold(false)
-      await eventually('nothing of the old session is left', async () => (await children()).length === 0)
-    },
-    TIMEOUT_MS,
-  )
+  it('has told its holder before anybody else is let in', async () => {
+    const proxy = await startProxy(server.port)
+    opened.push({ close: () => proxy.dispose() })
+    const cutOff = await connected(`zookeeper://127.0.0.1:${proxy.port}${base}?sessionMs=3000`)
+    const other = await connected(`${server.url}${base}?sessionMs=3000`)
+    const hold = await cutOff.mutex('orders').acquire()
+    proxy.hold(true)
+    const wasTold = await other
+      .mutex('orders')
+      .run(() => hold.signal.aborted && !hold.isHeld, { waitMs: TIMEOUT_MS })
+    expect(wasTold).toBe(true)
+    proxy.hold(false)
+    await until('nothing of the old session is left', async () => (await children()).length === 0)
+  })
 })
 
-describe.skipIf(isMissing)('a request without an answer', () => {
+describe.skipIf(isMissing)(titled('a request without an answer', whyMissing), () => {
   let proxy: TcpProxy
   let locks: Locks
   beforeEach(async () => {
@@ -115,117 +110,93 @@ describe.skipIf(isMissing)('a request without an answer', () => {
     await locks.mutex('orders').run(async () => {})
   })
 
-  it(
-    'leaves one node of a claim, which is found again',
-    async () => {
-      proxy.dropReplies(true)
-      const acquiring = locks.mutex('orders').acquire({ waitMs: TIMEOUT_MS })
-      await eventually('the node is made', async () => (await children()).length === 1)
-      proxy.cut()
-      proxy.dropReplies(false)
-      const hold = await acquiring
-      hold.assertHeld()
-      expect((await children()).length).toBe(1)
-      await hold.release()
-      await eventually('nothing is left', async () => (await children()).length === 0)
-    },
-    TIMEOUT_MS,
-  )
+  it('leaves one node of a claim, which is found again', async () => {
+    proxy.dropReplies(true)
+    const acquiring = locks.mutex('orders').acquire({ waitMs: TIMEOUT_MS })
+    await until('the node is made', async () => (await children()).length === 1)
+    proxy.cut()
+    proxy.dropReplies(false)
+    const hold = await acquiring
+    hold.assertHeld()
+    expect((await children()).length).toBe(1)
+    await hold.release()
+    await until('nothing is left', async () => (await children()).length === 0)
+  })
 
-  it(
-    'leaves nothing, if it is carried out after its claim was given up',
-    async () => {
-      const keeper = await locks.mutex('other').acquire()
-      proxy.hold(true)
-      const acquiring = locks.mutex('orders').acquire({ waitMs: 500 })
-      await expect(acquiring).rejects.toThrow()
-      proxy.hold(false)
-      await keeper.release()
-      await eventually('nothing is left', async () => (await children()).length === 0)
-      await using again = await locks.mutex('orders').acquire({ waitMs: TIMEOUT_MS })
-      again.assertHeld()
-    },
-    TIMEOUT_MS,
-  )
+  it('leaves nothing, if it is carried out after its claim was given up', async () => {
+    const keeper = await locks.mutex('other').acquire()
+    proxy.hold(true)
+    const acquiring = locks.mutex('orders').acquire({ waitMs: 500 })
+    await expect(acquiring).rejects.toThrow()
+    proxy.hold(false)
+    await keeper.release()
+    await until('nothing is left', async () => (await children()).length === 0)
+    await using again = await locks.mutex('orders').acquire({ waitMs: TIMEOUT_MS })
+    again.assertHeld()
+  })
 
-  it(
-    'does not keep a lock whose giving up it was',
-    async () => {
-      const hold = await locks.mutex('orders').acquire()
-      proxy.refuse(true)
-      proxy.cut()
-      const released = hold.release()
-      await sleep(300)
-      proxy.refuse(false)
-      await released
-      await eventually('the node is gone', async () => (await children()).length === 0)
-      await using again = await locks.mutex('orders').acquire({ waitMs: TIMEOUT_MS })
-      again.assertHeld()
-    },
-    TIMEOUT_MS,
-  )
+  it('does not keep a lock whose giving up it was', async () => {
+    const hold = await locks.mutex('orders').acquire()
+    proxy.refuse(true)
+    proxy.cut()
+    const released = hold.release()
+    await sleep(300)
+    proxy.refuse(false)
+    await released
+    await until('the node is gone', async () => (await children()).length === 0)
+    await using again = await locks.mutex('orders').acquire({ waitMs: TIMEOUT_MS })
+    again.assertHeld()
+  })
 })
 
-describe.skipIf(isMissing)('a question that fails when the node is made already', () => {
+describe.skipIf(isMissing)(titled('a question that fails when the node is made already', whyMissing), () => {
   it.each([
     ['is lost', 'CONNECTION_LOSS', true],
     ['is refused', 'SYSTEM_ERROR', false],
-  ] as const)(
-    '%s, and leaves the claim one node at most',
-    async (_how, code, goesOn) => {
-      const other = await connected(`${server.url}${base}?sessionMs=6000`)
-      const writer = await other.readWrite('orders').write().acquire()
-      const { locks, sessions } = await mortalLocks(server.port, base)
-      opened.push(locks)
-      await locks.mutex('first').run(async () => {})
-      const { client } = sessions[0] as ZookeeperSession
-      const getData = client.getData.bind(client)
-      // The reader looks into the node of the writer, to see whether it has become a reader.
-      client.getData = () => {
-        client.getData = getData
-        return Promise.reject(new ZooKeeperError(code, 'planted', { wasSent: true }))
-      }
-      const reading = locks.readWrite('orders').read().acquire({ waitMs: TIMEOUT_MS })
-      if (goesOn) {
-        await eventually('the reader waits', async () => (await children()).length === 2)
-        // It asks again, and finds its node.
-        await sleep(1_000)
-        expect((await children()).length).toBe(2)
-        await writer.release()
-        await (await reading).release()
-      } else {
-        await expect(reading).rejects.toThrow('planted')
-        await writer.release()
-      }
-      await eventually('nothing is left', async () => (await children()).length === 0)
-    },
-    TIMEOUT_MS,
-  )
+  ] as const)('%s, and leaves the claim one node at most', async (_how, code, goesOn) => {
+    const other = await connected(`${server.url}${base}?sessionMs=6000`)
+    const writer = await other.readWrite('orders').write().acquire()
+    const { locks, sessions } = await mortalLocks(server.port, base)
+    opened.push(locks)
+    await locks.mutex('first').run(async () => {})
+    const { client } = sessions[0] as ZookeeperSession
+    const getData = client.getData.bind(client)
+    // The reader looks into the node of the writer, to see whether it has become a reader.
+    client.getData = () => {
+      client.getData = getData
+      return Promise.reject(new ZooKeeperError(code, 'planted', { wasSent: true }))
+    }
+    const reading = locks.readWrite('orders').read().acquire({ waitMs: TIMEOUT_MS })
+    if (goesOn) {
+      await until('the reader waits', async () => (await children()).length === 2)
+      // It asks again, and finds its node.
+      await sleep(1_000)
+      expect((await children()).length).toBe(2)
+      await writer.release()
+      await (await reading).release()
+    } else {
+      await expect(reading).rejects.toThrow('planted')
+      await writer.release()
+    }
+    await until('nothing is left', async () => (await children()).length === 0)
+  })
 })
 
-describe.skipIf(isMissing)('a folder that somebody removes', () => {
-  it(
-    'is made again',
-    async () => {
-      const locks = await connected(`${server.url}${base}?sessionMs=6000`)
-      for (let round = 0; round < 20; round += 1) {
-        await locks.mutex('orders').run(async () => {})
-        await direct.delete(`${base}/orders`)
-      }
-    },
-    TIMEOUT_MS,
-  )
-
-  it(
-    'is not taken for a lock that is held, if all its nodes were removed as well',
-    async () => {
-      const locks = await connected(`${server.url}${base}?sessionMs=3000`)
-      const hold = await locks.mutex('orders').acquire({ ttlMs: 600 })
-      for (const name of await children()) await direct.delete(`${base}/orders/${name}`)
+describe.skipIf(isMissing)(titled('a folder that somebody removes', whyMissing), () => {
+  it('is made again', async () => {
+    const locks = await connected(`${server.url}${base}?sessionMs=6000`)
+    for (let round = 0; round < 20; round += 1) {
+      await locks.mutex('orders').run(async () => {})
       await direct.delete(`${base}/orders`)
-      await eventually('the holder is told', async () => hold.signal.aborted)
-      expect((hold.signal.reason as LockLostError).reason).toBe('evicted')
-    },
-    TIMEOUT_MS,
-  )
+    }
+  })
+
+  it('is not taken for a lock that is held, if all its nodes were removed as well', async () => {
+    const locks = await connected(`${server.url}${base}?sessionMs=6000`)
+    const hold = await locks.mutex('orders').acquire({ ttlMs: 3_000 })
+    for (const name of await children()) await direct.delete(`${base}/orders/${name}`)
+    await direct.delete(`${base}/orders`)
+    await until('the holder is told', async () => hold.signal.aborted)
+    expect((hold.signal.reason as LockLostError).reason).toBe('evicted')
+  })
 })

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { missingPrograms, type ZookeeperServer } from 'holdfast-servers'
+import { missingPrograms, missingReason, type ZookeeperServer } from 'holdfast-servers'
+import { until } from '../../../../test/support/wait.js'
 import { LineBackend } from '../../src/backends/sessions/line-backend.js'
 import { partsBelow } from '../../src/backends/zookeeper/layout.js'
 import { openZookeeper } from '../../src/backends/zookeeper/open.js'
@@ -12,8 +13,10 @@ import type { ClientOptions } from '../../src/core/options.js'
 
 export const TIMEOUT_MS = 180_000
 
+const missing = missingPrograms(['java', 'zookeeper.jar'])
 /** Whether there is no ZooKeeper here, so that nothing can be said about it. */
-export const isMissing = missingPrograms(['java', 'zookeeper.jar']).length > 0
+export const isMissing = missing.length > 0
+export const whyMissing = isMissing ? missingReason(missing) : null
 
 export function freshBase(): string {
   return `/t${randomBytes(5).toString('hex')}`
@@ -47,7 +50,7 @@ export async function endAtServers(port: number, { sessionKey }: ZooKeeper): Pro
 /** The same, until its own client knows of it. */
 export async function endSession(port: number, client: ZooKeeper): Promise<void> {
   await endAtServers(port, client)
-  while (client.state !== 'expired') await sleep(2)
+  await until('the client knows that its session is over', () => client.state === 'expired', { everyMs: 2 })
 }
 
 /** Locks whose sessions a test can end behind their back. */

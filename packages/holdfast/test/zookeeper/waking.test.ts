@@ -1,11 +1,12 @@
 /** How many a release wakes, counted at the server. */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { startZookeeper, type ZookeeperServer } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
+import { until } from '../../../../test/support/wait.js'
 import type { Locks } from '../../src/client/client.js'
 import type { Hold } from '../../src/core/hold.js'
-import { counted, freshBase, isMissing, locksAt, TIMEOUT_MS } from './support.js'
+import { counted, freshBase, isMissing, locksAt, TIMEOUT_MS, whyMissing } from './support.js'
 
 const WAITERS = 200
 const RELEASES = 20
@@ -14,7 +15,7 @@ let server: ZookeeperServer
 beforeAll(async () => {
   if (isMissing) return
   server = await startZookeeper()
-}, TIMEOUT_MS)
+})
 afterAll(() => server?.dispose())
 
 interface Turn {
@@ -39,7 +40,8 @@ async function crowd(recipe: string): Promise<Waiting> {
     return { index, hold: await each.mutex('orders').acquire({ waitMs: TIMEOUT_MS }) }
   }
   const turns = new Map(clients.slice(1).map((each, index) => [index, waitFor(each, index)] as const))
-  while ((await counted(server, 'watch_count')) < before + WAITERS) await sleep(20)
+  const watches = (): Promise<number> => counted(server, 'watch_count')
+  await until('all watch', async () => (await watches()) >= before + WAITERS, { state: watches })
   return { clients, first, turns }
 }
 
@@ -52,35 +54,27 @@ async function woken(): Promise<number> {
   return await counted(server, 'sum_node_deleted_watch_count')
 }
 
-describe.skipIf(isMissing)(`${WAITERS} who wait for one name`, () => {
-  it(
-    'are woken one at a time by `sequential`, each by the release just before it',
-    async () => {
-      const waiting = await crowd('sequential')
-      let holder = waiting.first
-      for (let round = 0; round < RELEASES; round += 1) {
-        const before = await woken()
-        await holder.release()
-        const { index, hold } = await Promise.race(waiting.turns.values())
-        expect((await woken()) - before).toBe(1)
-        waiting.turns.delete(index)
-        holder = hold
-      }
-      await disperse(waiting)
-    },
-    TIMEOUT_MS,
-  )
-
-  it(
-    'are all woken by each release of `ephemeral`, which the same count shows',
-    async () => {
-      const waiting = await crowd('ephemeral')
+describe.skipIf(isMissing)(titled(`${WAITERS} who wait for one name`, whyMissing), () => {
+  it('are woken one at a time by `sequential`, each by the release just before it', async () => {
+    const waiting = await crowd('sequential')
+    let holder = waiting.first
+    for (let round = 0; round < RELEASES; round += 1) {
       const before = await woken()
-      await waiting.first.release()
-      await Promise.race(waiting.turns.values())
-      expect((await woken()) - before).toBe(WAITERS)
-      await disperse(waiting)
-    },
-    TIMEOUT_MS,
-  )
+      await holder.release()
+      const { index, hold } = await Promise.race(waiting.turns.values())
+      expect((await woken()) - before).toBe(1)
+      waiting.turns.delete(index)
+      holder = hold
+    }
+    await disperse(waiting)
+  })
+
+  it('are all woken by each release of `ephemeral`, which the same count shows', async () => {
+    const waiting = await crowd('ephemeral')
+    const before = await woken()
+    await waiting.first.release()
+    await Promise.race(waiting.turns.values())
+    expect((await woken()) - before).toBe(WAITERS)
+    await disperse(waiting)
+  })
 })

@@ -1,5 +1,6 @@
 import { Compile } from 'typebox/schema'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sizeOf } from '../../../../test/support/depth.js'
 import { parseBody } from '../../src/security/json-body.js'
 import { pathOf, type RunningService, startService } from '../security/running-service.js'
 import { type FuzzRequest, makeRequest, type Operation, operationsOf } from './fuzz-requests.js'
@@ -9,11 +10,12 @@ import { exchange, describe as inWords, type RawAnswer } from './raw-exchange.js
 
 /**
  * Sends the service requests that are made from its own document, and expects no answer of 500 and above, no hang, and
- * nothing that the document does not say. `HOLDFAST_FUZZ` is how many, `HOLDFAST_FUZZ_SEED` makes the same ones again.
+ * nothing that the document does not say. `HOLDFAST_FUZZ` is how many, `HOLDFAST_FUZZ_SEED` makes the same ones again. A deep
+ * run draws a new seed each time.
  */
 
-const COUNT = Number(process.env['HOLDFAST_FUZZ'] ?? 10_000)
-const SEED = Number(process.env['HOLDFAST_FUZZ_SEED'] ?? Date.now() % 2 ** 32)
+const COUNT = sizeOf('HOLDFAST_FUZZ', 2_500, 20_000)
+const SEED = sizeOf('HOLDFAST_FUZZ_SEED', 1, Date.now() % 2 ** 32)
 /** As many at a time. Requests about the same names meet each other. */
 const LANES = 8
 

@@ -1,7 +1,7 @@
 /** Records and tokens over HTTP, on real stores, and what the library sees of the same. */
 
 import { connectIdempotency, createTokens, type Idempotency, TokenRefusedError } from 'holdfast/idempotency'
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { createService, type Service } from 'holdfast-service'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeTokens, startService } from '../security/running-service.js'
@@ -17,9 +17,9 @@ const LEASE_MS = 60_000
 const OWNER = /^[A-Za-z0-9_-]{22,128}$/
 
 describe.each(['sqlite', 'redis'])('records over HTTP, on %s', async (name) => {
-  const outcome = await storeFor(name)
+  const outcome = await sharedStoreFor(name)
   if (outcome.kind !== 'ready') {
-    it.skip(`not run: ${outcome.reason}`, () => {})
+    it.skip(`all of it (not run: ${outcome.reason})`, () => {})
     return
   }
   const { store } = outcome

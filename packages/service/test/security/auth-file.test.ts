@@ -2,6 +2,7 @@ import { chmod, chown, mkdtemp, readFile, rm, stat, utimes, writeFile } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import { addToken, keepReaders, readAuth, removeToken } from '../../src/security/auth-edit.js'
 import { AuthFileError, checkAuth, parseAuth } from '../../src/security/auth-entries.js'
 import { AuthFile, openAuth } from '../../src/security/auth-file.js'
@@ -100,7 +101,10 @@ describe('the file', () => {
   })
 
   test.skipIf(process.platform === 'win32')(
-    'stays readable for its group when it is changed, and for nobody else',
+    titled(
+      'stays readable for its group when it is changed, and for nobody else',
+      process.platform === 'win32' ? 'does not apply to Windows' : null,
+    ),
     async () => {
       const path = join(folder, 'shared.json')
       for (const name of ['a', 'b', 'c', 'd']) {

@@ -89,7 +89,7 @@ describe('places that are kept', () => {
   test('end by themselves', async () => {
     const waiters = limits()
     waiters.keep(one, waiters.enter('a', 'x', one), 1)
-    await expect.poll(() => waiters.count, { timeout: 20_000 }).toBe(0)
+    await expect.poll(() => waiters.count, { timeout: 60_000 }).toBe(0)
   })
 })
 

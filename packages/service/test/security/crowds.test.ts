@@ -2,8 +2,8 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import {
   type Answer,
   DEADLINE_MS,
@@ -24,18 +24,6 @@ async function start(...options: Parameters<typeof startService>): Promise<Runni
 afterEach(async () => {
   for (const service of services.splice(0)) await service.close()
 })
-
-async function until(
-  what: string,
-  isSo: () => Promise<boolean> | boolean,
-  deadlineMs = DEADLINE_MS,
-): Promise<void> {
-  const end = performance.now() + deadlineMs
-  while (!(await isSo())) {
-    if (performance.now() > end) throw new Error(`It did not come to this: ${what}.`)
-    await sleep(50)
-  }
-}
 
 interface Standing {
   readonly opened: number
@@ -104,32 +92,17 @@ describe('many open waiters', () => {
       const crowd = new Crowd(service.port, count, names)
       try {
         const refused = count - allowed
-        let standing = await crowd.tell('look')
-        await until(
-          'the rest is refused',
-          async () => {
-            standing = await crowd.tell('look')
-            return standing.answers['429'] === refused
-          },
-          CROWD_DEADLINE_MS,
-        ).catch((error: unknown) => {
-          throw new Error(JSON.stringify(standing), { cause: error })
-        })
-        await until(
-          'all others wait at the store',
-          async () => (await waitersOf(service, names)) === allowed,
-          CROWD_DEADLINE_MS,
-        )
+        const patience = { limitMs: CROWD_DEADLINE_MS, everyMs: 50, state: () => crowd.tell('look') }
+        const isRefused = async (): Promise<boolean> => (await crowd.tell('look')).answers['429'] === refused
+        await until('the rest is refused', isRefused, patience)
+        const waiters = (): Promise<number> => waitersOf(service, names)
+        await until('all others wait at the store', async () => (await waiters()) === allowed, patience)
         expect(await crowd.tell('look')).toEqual({ opened: count, failed: 0, answers: { 429: refused } })
         // The service still answers everybody else.
         expect((await service.post(pathOf('beside', 'acquire'))).status).toBe(200)
         expect((await service.get('/healthz')).status).toBe(200)
         await crowd.tell('leave')
-        await until(
-          'nobody waits any more',
-          async () => (await waitersOf(service, names)) === 0,
-          CROWD_DEADLINE_MS,
-        )
+        await until('nobody waits any more', async () => (await waiters()) === 0, patience)
       } finally {
         crowd.end()
       }
@@ -252,10 +225,10 @@ describe('bounds', () => {
 
 describe('those who send slowly (slowloris)', () => {
   test('are cut off, while a long poll lasts and others are served', async () => {
-    const service = await start({ limits: { headersTimeoutMs: 500, requestTimeoutMs: 1_000 } })
+    const service = await start({ limits: { headersTimeoutMs: 2_000, requestTimeoutMs: 4_000 } })
     await service.post(pathOf('slow', 'acquire'), { ttlMs: 600_000 })
     // Longer than a request may take to arrive: waiting for the answer does not count.
-    const poll = service.post(pathOf('slow', 'acquire'), { waitMs: 4_000 })
+    const poll = service.post(pathOf('slow', 'acquire'), { waitMs: 10_000 })
     const head =
       'POST /v1/locks/slow/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
     const starts = [

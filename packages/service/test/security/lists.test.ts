@@ -60,7 +60,7 @@ test('only a few lists are made at once, and fewer for one token; whoever is ans
   const answers: Promise<Answer>[] = []
   const begin = async (name: string): Promise<void> => {
     answers.push(listed(name))
-    await expect.poll(() => open.length, { timeout: 20_000 }).toBe(answers.length)
+    await expect.poll(() => open.length, { timeout: 60_000 }).toBe(answers.length)
   }
   await begin('one')
   await begin('one')
@@ -84,7 +84,7 @@ test('a list lets others be served in between', async () => {
     isListed = true
     return answer
   })
-  await expect.poll(() => shown, { timeout: 20_000, interval: 1 }).toBeGreaterThan(0)
+  await expect.poll(() => shown, { timeout: 60_000, interval: 1 }).toBeGreaterThan(0)
   expect((await ask(`${url}/other`, {})).status).toBe(200)
   expect(isListed).toBe(false)
   expect((await listing).json).toMatchObject({ locks: [{ name: 'name-199999' }], next: null })
@@ -94,7 +94,7 @@ test('a list ends when nobody waits for it any more', async () => {
   const url = await serve(everything)
   const gone = new AbortController()
   const listing = ask(`${url}/v1/locks?after=name-199998`, { signal: gone.signal })
-  await expect.poll(() => shown, { timeout: 20_000, interval: 1 }).toBeGreaterThan(0)
+  await expect.poll(() => shown, { timeout: 60_000, interval: 1 }).toBeGreaterThan(0)
   gone.abort()
   await expect(listing).rejects.toThrow()
   let before = -1
@@ -105,7 +105,7 @@ test('a list ends when nobody waits for it any more', async () => {
         before = shown
         return isStill
       },
-      { timeout: 20_000, interval: 200 },
+      { timeout: 60_000, interval: 200 },
     )
     .toBe(true)
   expect(shown).toBeLessThan(NAMES)

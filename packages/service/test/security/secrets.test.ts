@@ -1,9 +1,9 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { startRedis } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { type Answer, type Asking, ask, pathOf } from './running-service.js'
 import { CommandRun } from './served-command.js'
 
@@ -201,15 +201,7 @@ test('nothing that was planted comes out: answers, events, metrics, pages, logs,
   const metrics = seen.filter((text) => text.startsWith('/metrics 200')).join('\n')
   expect(metrics).toContain('holdfast_')
   expect(metrics).not.toMatch(/planted|seen/)
-}, 180_000)
-
-async function until(what: string, isSo: () => Promise<boolean> | boolean): Promise<void> {
-  const end = performance.now() + 60_000
-  while (!(await isSo())) {
-    if (performance.now() > end) throw new Error(`It did not come to this: ${what}.`)
-    await sleep(100)
-  }
-}
+})
 
 describe('a start that fails says why without a secret', () => {
   const login = `someone:${PASSWORD}`

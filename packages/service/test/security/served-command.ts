@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const MAIN = join(import.meta.dirname, '../../../cli/dist/main.js')
 
 /** Nothing takes this long that works, however busy the machine is. */
-const DEADLINE_MS = 60_000
+const DEADLINE_MS = 120_000
 
 export class CommandRun {
   readonly #child: ChildProcess

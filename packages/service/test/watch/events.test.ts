@@ -1,7 +1,7 @@
 /** What listeners of a running service see, of what is done through it and of what others do at the same store. */
 
 import { connect, type Locks } from 'holdfast'
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeTokens, pathOf, type RunningService, startService } from '../security/running-service.js'
 import { type EventReader, listenTo } from './event-reader.js'
@@ -21,9 +21,9 @@ interface Circle {
 const TTL_MS = 600_000
 
 describe.each(['sqlite', 'redis'])('events, on %s', async (kind) => {
-  const outcome = await storeFor(kind)
+  const outcome = await sharedStoreFor(kind)
   if (outcome.kind !== 'ready') {
-    it.skip(`not run: ${outcome.reason}`, () => {})
+    it.skip(`all of it (not run: ${outcome.reason})`, () => {})
     return
   }
   const { store } = outcome

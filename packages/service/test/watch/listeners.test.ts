@@ -61,7 +61,7 @@ describe('a place among the listeners', () => {
     )
     const listenersBecome = async (count: number): Promise<void> => {
       const line = `holdfast_http_listeners ${count}`
-      await expect.poll(async () => (await service.get('/metrics')).text, { timeout: 20_000 }).toContain(line)
+      await expect.poll(async () => (await service.get('/metrics')).text, { timeout: 60_000 }).toContain(line)
     }
     await listenersBecome(1)
     socket.destroy()
@@ -112,7 +112,7 @@ describe('a stream', () => {
     await change((entry) => [...auth.tokens, entry])
     const isRead = (): boolean =>
       service.lines.some((line) => line.kind === 'notice' && line.text.includes('2 tokens'))
-    await expect.poll(isRead, { timeout: 20_000 }).toBe(true)
+    await expect.poll(isRead, { timeout: 60_000 }).toBe(true)
     const told = reader.of('stats').length
     await reader.until('statistics after that', () => reader.of('stats')[told + 1])
     expect(reader.hasEnded).toBe(false)

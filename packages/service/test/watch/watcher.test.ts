@@ -3,6 +3,7 @@
 import { connect, type Locks } from 'holdfast'
 import { storeFor } from 'holdfast-servers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import type { Activity, Change, Statistics, WatchListener } from '../../src/watch/activity.js'
 import { EventStream } from '../../src/watch/event-stream.js'
 import { Watcher } from '../../src/watch/watcher.js'
@@ -179,28 +180,31 @@ describe('a listener that does not read', () => {
 
 const postgres = await storeFor('postgres')
 
-describe.skipIf(postgres.kind !== 'ready')('a service over a store that cannot list', () => {
-  it('says so, and tells its listeners what it does itself', async () => {
-    if (postgres.kind !== 'ready') return
-    const url = new URL(postgres.store.url)
-    url.searchParams.set('recipe', 'advisory')
-    const service = await startService({ url: url.href })
-    try {
-      const events = await listenTo(service.url)
-      expect(await events.until('hello', () => events.of('hello')[0])).toMatchObject({
-        guarantees: { shows: 'connections' },
-      })
-      const deadlocks = await service.get('/v1/deadlocks')
-      expect(deadlocks.status).toBe(501)
-      expect(deadlocks.json).toMatchObject({ code: 'UNSUPPORTED' })
-      expect((await service.post(pathOf('a', 'acquire'))).status).toBe(200)
-      await events.activity('a', 'acquired')
-      await events.until('statistics', () => events.of('stats')[0])
-      expect(events.of('snapshot')).toEqual([])
-      events.close()
-    } finally {
-      await service.close()
-      await postgres.store.dispose()
-    }
-  })
-})
+describe.skipIf(postgres.kind !== 'ready')(
+  titled('a service over a store that cannot list', postgres.kind === 'ready' ? null : postgres.reason),
+  () => {
+    it('says so, and tells its listeners what it does itself', async () => {
+      if (postgres.kind !== 'ready') return
+      const url = new URL(postgres.store.url)
+      url.searchParams.set('recipe', 'advisory')
+      const service = await startService({ url: url.href })
+      try {
+        const events = await listenTo(service.url)
+        expect(await events.until('hello', () => events.of('hello')[0])).toMatchObject({
+          guarantees: { shows: 'connections' },
+        })
+        const deadlocks = await service.get('/v1/deadlocks')
+        expect(deadlocks.status).toBe(501)
+        expect(deadlocks.json).toMatchObject({ code: 'UNSUPPORTED' })
+        expect((await service.post(pathOf('a', 'acquire'))).status).toBe(200)
+        await events.activity('a', 'acquired')
+        await events.until('statistics', () => events.of('stats')[0])
+        expect(events.of('snapshot')).toEqual([])
+        events.close()
+      } finally {
+        await service.close()
+        await postgres.store.dispose()
+      }
+    })
+  },
+)

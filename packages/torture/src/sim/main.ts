@@ -14,7 +14,7 @@ const HELP = `The simulator: the real core on virtual time, with faults decided 
   npm run sim -- [--steps M] [--from N] [--threads T]   run seeds N, N+1, … until M steps are done (default 2,000,000)
   npm run sim -- --seed N [--steps M] [--lines L]       replay one seed; prints the last L lines of what happened
   npm run sim -- --mutants                              plant known faults one by one; each must be found
-  npm run sim -- --suite                                what \`npm test\` runs: 2,000,000 steps, then the mutants
+  npm run sim -- --suite                                M steps, then the mutants; \`npm test\` takes 1,000,000
 
 Exit code 1: a promise was broken, or a planted fault was not found.`
 

@@ -1,7 +1,7 @@
 /**
  * Keeps a great many holds alive in one process and measures what that does to its event loop.
  *
- *     crowd.js memory|sqlite PATH COUNT TTL_MS
+ *     crowd.js memory|sqlite PATH COUNT TTL_MS MEASURE_MS
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
@@ -27,6 +27,8 @@ export interface Crowd {
   readonly measuredMs: number
   readonly requests: number
   readonly claims: number
+  /** The most claims of one request. */
+  readonly claimsMax: number
   readonly lost: number
 }
 
@@ -35,12 +37,13 @@ const CHUNK = 50
 
 const count = Number(argument(2))
 const ttlMs = Number(argument(3))
-const measureMs = 5 * ttlMs
+const measureMs = Number(argument(4))
 
 /** Counts the renewals that reach the store. The proxy leaves everything else, private fields included, as it is. */
 class RenewalCounter {
   requests = 0
   claims = 0
+  claimsMax = 0
 
   wrap(backend: Backend): Backend {
     return new Proxy(backend, {
@@ -55,11 +58,13 @@ class RenewalCounter {
   reset(): void {
     this.requests = 0
     this.claims = 0
+    this.claimsMax = 0
   }
 
   #renew(target: Backend, requests: readonly RenewRequest[]): ReturnType<Backend['renew']> {
     this.requests += 1
     this.claims += requests.length
+    this.claimsMax = Math.max(this.claimsMax, requests.length)
     return target.renew(requests)
   }
 }
@@ -95,7 +100,7 @@ counter.reset()
 const since = performance.now()
 const crowded = await loopDelayDuring(measureMs)
 const measuredMs = performance.now() - since
-const { requests, claims } = counter
+const { requests, claims, claimsMax } = counter
 const held = holds.filter((hold) => hold.isHeld).length
 await tell<Crowd>({
   kind: 'crowd',
@@ -106,6 +111,7 @@ await tell<Crowd>({
   measuredMs,
   requests,
   claims,
+  claimsMax,
   lost: holds.length - held,
 })
 process.exit(0)

@@ -38,7 +38,7 @@ function sweepSaysValid(events: readonly HistoryEvent[], { note, promises }: Sub
 }
 
 describe('the sweep and the search agree', () => {
-  test.each(SUBJECTS)('on histories of a $model', { timeout: 300_000 }, (subject) => {
+  test.each(SUBJECTS)('on histories of a $model', (subject) => {
     const each = Math.ceil(HISTORIES / SUBJECTS.length)
     let valid = 0
     let invalid = 0

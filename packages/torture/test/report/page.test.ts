@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { browserFor, CHROMIUM_FLAGS } from 'holdfast-servers'
 import { type BrowserContext, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { titled } from '../../../../test/support/titled.js'
 import { type ReportInput, writeReport } from '../../src/report/report.js'
 import { madeUpRun } from './made-up-run.js'
 
@@ -40,8 +41,7 @@ const SMALL = madeUpRun({
 const browser = browserFor()
 
 describe.skipIf(browser.kind === 'not run')(
-  'the page of a report, in Chromium',
-  { timeout: PATIENCE_MS },
+  titled('the page of a report, in Chromium', browser.kind === 'not run' ? browser.reason : null),
   () => {
     let folder: string
     let context: BrowserContext
@@ -56,12 +56,12 @@ describe.skipIf(browser.kind === 'not run')(
         args: [...CHROMIUM_FLAGS],
       })
       context.setDefaultTimeout(PATIENCE_MS / 2)
-    }, PATIENCE_MS)
+    })
 
     afterAll(async () => {
       await context?.close()
       if (folder !== undefined) await rm(folder, { recursive: true, force: true })
-    }, PATIENCE_MS)
+    })
 
     /** Opens a report and gives the page with everything that it should not have done. */
     async function open(name: string, input: ReportInput): Promise<{ page: Page; misdeeds: string[] }> {
@@ -263,32 +263,28 @@ describe.skipIf(browser.kind === 'not run')(
       await page.close()
     })
 
-    it(
-      'stays usable with two hundred thousand events',
-      async () => {
-        const run = madeUpRun({
-          resources: ['a', 'b', 'c', 'd', 'e'],
-          processes: 5,
-          callersEach: 4,
-          roundsEach: 520,
-          faults: 60,
-          violations: 40,
-        })
-        expect(run.events.length).toBeGreaterThan(200_000)
-        const { page, misdeeds } = await open('large', run)
-        const whole = await numbersOf(page)
-        expect(whole['holds']).toBeGreaterThan(10_000)
-        await page.locator('[data-violation="3"]').click()
-        await expect.poll(async () => (await numbersOf(page))['chosen'], POLL).toBe(3)
-        expect(width(await numbersOf(page))).toBeLessThan(width(whole) / 100)
-        await page.locator('#by').selectOption('process')
-        await page.locator('#zoom-all').click()
-        await expect.poll(async () => width(await numbersOf(page)), POLL).toBe(width(whole))
-        expect(misdeeds).toEqual([])
-        await page.close()
-      },
-      PATIENCE_MS * 2,
-    )
+    it('stays usable with two hundred thousand events', async () => {
+      const run = madeUpRun({
+        resources: ['a', 'b', 'c', 'd', 'e'],
+        processes: 5,
+        callersEach: 4,
+        roundsEach: 520,
+        faults: 60,
+        violations: 40,
+      })
+      expect(run.events.length).toBeGreaterThan(200_000)
+      const { page, misdeeds } = await open('large', run)
+      const whole = await numbersOf(page)
+      expect(whole['holds']).toBeGreaterThan(10_000)
+      await page.locator('[data-violation="3"]').click()
+      await expect.poll(async () => (await numbersOf(page))['chosen'], POLL).toBe(3)
+      expect(width(await numbersOf(page))).toBeLessThan(width(whole) / 100)
+      await page.locator('#by').selectOption('process')
+      await page.locator('#zoom-all').click()
+      await expect.poll(async () => width(await numbersOf(page)), POLL).toBe(width(whole))
+      expect(misdeeds).toEqual([])
+      await page.close()
+    })
 
     it('says so when nothing was asked for', async () => {
       const verdict = { valid: true, violations: [], undecided: [], counts: SMALL.verdict.counts }

@@ -4,7 +4,6 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { stageForUrl } from '../../src/stage/own-url.js'
 import type { Stage } from '../../src/stage/stage.js'
 
-const TIMEOUT_MS = 60_000
 const POLL = { timeout: 30_000, interval: 50 }
 const NETWORK = ['cut', 'drop-requests', 'drop-replies', 'delay', 'late', 'duplicate']
 
@@ -39,9 +38,9 @@ describe('a store of its own', () => {
     expect(stageForUrl(url, 'p')).toMatchObject({ store, recipe })
   })
 
-  it('is reached through relays, and only the network fails', { timeout: TIMEOUT_MS }, async (context) => {
+  it('is reached through relays, and only the network fails', async (context) => {
     const url = await urlOf('redis')
-    if (url === null) return context.skip('redis: not run')
+    if (url === null) return context.skip('not run: there is no Redis')
     const stage = await started(`${url}/3?recipe=set-nx`)
     expect(stage.url).not.toContain(new URL(url).host)
     expect(stage.url).toMatch(/^redis:\/\/127\.0\.0\.1:\d+\/3\?recipe=set-nx$/)
@@ -61,9 +60,9 @@ describe('a store of its own', () => {
     expect(await redisCommand(port, ['GET', 'theirs'])).toBe('x')
   })
 
-  it('gets no tables that it did not have', { timeout: TIMEOUT_MS }, async (context) => {
+  it('gets no tables that it did not have', async (context) => {
     const url = await urlOf('postgres')
-    if (url === null) return context.skip('postgres: not run')
+    if (url === null) return context.skip('not run: there is no PostgreSQL')
     const stage = await started(url)
     expect(stage.url).toContain('postgres://postgres@127.0.0.1:')
     const locks = await connect(stage.url)
@@ -73,7 +72,7 @@ describe('a store of its own', () => {
 
   it('has relays for every host, and none where clients find the servers by themselves', async (context) => {
     const masters = await urlOf('redis-masters')
-    if (masters === null) return context.skip('redis: not run')
+    if (masters === null) return context.skip('not run: there is no Redis')
     const stage = await started(`${masters}?restartDelayMs=0`)
     expect(stage.url.match(/127\.0\.0\.1:\d+/g)).toHaveLength(5)
     expect(stage.store).toBe('redis')

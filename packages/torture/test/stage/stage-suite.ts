@@ -50,10 +50,10 @@ function stageTests(definition: StageDefinition, { faults, plant }: Expected): v
   let stage: Stage
   beforeAll(async () => {
     stage = await definition.start()
-  }, 120_000)
+  })
   afterAll(() => stage?.dispose())
 
-  it('says what it is, and lets a lock be taken', { timeout: LOCK_MS }, async () => {
+  it('says what it is, and lets a lock be taken', async () => {
     expect([stage.store, stage.recipe]).toEqual([definition.store, definition.recipe])
     expect(stage.guarantees.ttlMinMs).toBeLessThanOrEqual(stage.ttlMs)
     expect(stage.guarantees.ttlMaxMs).toBeGreaterThanOrEqual(stage.ttlMs)
@@ -63,7 +63,7 @@ function stageTests(definition: StageDefinition, { faults, plant }: Expected): v
   })
 
   for (const name of faults) {
-    it(`has the fault ${name}, which ends`, { timeout: 120_000 }, async () => {
+    it(`has the fault ${name}, which ends`, async () => {
       const fault = stage.faults.find((each) => each.name === name)
       if (fault === undefined) throw new Error(`${name} is not there`)
       const ongoing = await fault.begin(randomOf(name))
@@ -80,7 +80,7 @@ function stageTests(definition: StageDefinition, { faults, plant }: Expected): v
     })
   }
 
-  it('has nothing left after clean use', { timeout: LOCK_MS }, async () => {
+  it('has nothing left after clean use', async () => {
     // The attempts above were made in this process, and grpc-js may connect once more after it was closed in between.
     const cut = stage.faults.find(({ name }) => name === 'cut')
     await (await cut?.begin(() => 0))?.end()
@@ -88,7 +88,7 @@ function stageTests(definition: StageDefinition, { faults, plant }: Expected): v
     await expect.poll(() => stage.leftovers(), POLL).toEqual([])
   })
 
-  it('finds a client that is still there', { timeout: LOCK_MS }, async () => {
+  it('finds a client that is still there', async () => {
     const locks = await connect(stage.url)
     const hold = await locks.mutex('still-there').acquire({ ttlMs: stage.ttlMs, waitMs: LOCK_MS })
     expect(await stage.leftovers()).not.toEqual([])
@@ -98,7 +98,7 @@ function stageTests(definition: StageDefinition, { faults, plant }: Expected): v
   })
 
   if (plant !== undefined) {
-    it('finds what nobody keeps any more', { timeout: LOCK_MS }, async () => {
+    it('finds what nobody keeps any more', async () => {
       const remove = await plant(stage)
       expect(await stage.leftovers()).not.toEqual([])
       await remove()
@@ -106,7 +106,7 @@ function stageTests(definition: StageDefinition, { faults, plant }: Expected): v
     })
   }
 
-  it('leaves nothing behind, also while faults are on', { timeout: 120_000 }, async () => {
+  it('leaves nothing behind, also while faults are on', async () => {
     const [processes, ports] = [childProcesses(), portsOf(stage.url)]
     const folders = processes.map(folderOf).filter((folder) => folder !== '/')
     for (const name of ['late', 'server-kill'] as const) {

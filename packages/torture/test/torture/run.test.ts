@@ -3,13 +3,11 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import type { TortureOutcome } from '../../src/torture/outcome.js'
 
-const TIMEOUT_MS = 240_000
-const WITHIN_MS = 60_000
 const SCRIPT = fileURLToPath(new URL('./one-run.mjs', import.meta.url))
 
 let folder: string
@@ -26,7 +24,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
 })
 
-const LAST_WORD_MS = 10_000
+const LAST_WORD_MS = 30_000
 
 /** A run in a process of its own, with a temporary folder of its own, so that all that it leaves can be counted. */
 function start(options: object): ChildProcess {
@@ -65,14 +63,6 @@ function processesOfRun(): string[] {
   })
 }
 
-async function until(what: string, came: () => boolean): Promise<void> {
-  const endsAt = performance.now() + WITHIN_MS
-  while (!came()) {
-    if (performance.now() > endsAt) throw new Error(`Waited in vain until ${what}.`)
-    await sleep(50)
-  }
-}
-
 /** Waits for the workers to be in the middle of their work, one of them stopped. */
 async function inTheMiddle(child: ChildProcess): Promise<void> {
   await new Promise<void>((resolve) => {
@@ -88,7 +78,7 @@ async function inTheMiddle(child: ChildProcess): Promise<void> {
   expect(processesOfRun().length).toBeGreaterThan(2)
 }
 
-describe('a torture run on sqlite', { timeout: TIMEOUT_MS }, () => {
+describe('a torture run on sqlite', () => {
   test('passes under kills, pauses and stalls, has every fault, and leaves nothing behind', async () => {
     const outcome = await outcomeOf({ seconds: 8, workers: 3, seed: 5 })
     expect(outcome.verdict.violations).toEqual([])

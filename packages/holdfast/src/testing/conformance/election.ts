@@ -7,6 +7,7 @@ import { asError, later, PATIENCE_MS, rejectionOf, staysPending, until } from '.
 
 export const election: Theme = {
   name: 'election',
+  tags: ['exclusion'],
   cases: [
     {
       title: 'one candidate leads, and everybody sees who',

@@ -124,4 +124,4 @@ const cases: readonly ExclusiveCase[] = [
   },
 ]
 
-export const exclusion: Theme = { name: 'exclusion', cases: onEveryExclusiveLock(cases) }
+export const exclusion: Theme = { name: 'exclusion', tags: ['exclusion'], cases: onEveryExclusiveLock(cases) }

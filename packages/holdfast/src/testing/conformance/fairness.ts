@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { FaultPlan } from './faulty-backend.js'
 import { needsFairness, needsLease, type Theme } from './theme.js'
-import { later, PATIENCE_MS, rejectionOf, sleep } from './waiting.js'
+import { later, PATIENCE_MS, rejectionOf, sleep, until } from './waiting.js'
 
 /** As long as the core lets one request block. */
 const BLOCK_MS = 1_000
@@ -79,19 +79,22 @@ export const fairness: Theme = {
       async run(bench) {
         const [a, c] = await bench.pair()
         const plan = new FaultPlan()
-        const waiterLeaseMs = bench.shortMs
-        const b = await bench.faulted(plan, { waiterLeaseMs, requestMs: 200 })
+        const waiterLeaseMs = bench.keptMs
+        const b = await bench.faulted(plan, { waiterLeaseMs, requestMs: 1_000 })
         const hold = await a.mutex('queue').acquire()
         const controller = new AbortController()
         const dead = later(b.mutex('queue').acquire({ signal: controller.signal }))
         await bench.waiting(a, 'queue', 1)
+        const deadRef = (await a.inspect('queue')).waiters[0]?.ref
         // From here on it neither hears nor is heard, as if it had been killed.
         plan.add({ on: ['attempt', 'renew', 'release'], fault: 'swallow-request' })
         plan.add({ on: 'push', fault: 'drop' })
         // A store that blocks may still answer what it was asked before, and must not find the lock free then.
         if (bench.guarantees.waiting === 'block') await sleep(BLOCK_MS)
         const patient = later(c.mutex('queue').acquire({ waitMs: 2 * waiterLeaseMs + PATIENCE_MS }))
-        await bench.waiting(a, 'queue', 2)
+        const isQueued = async (): Promise<boolean> =>
+          (await a.inspect('queue')).waiters.some(({ ref }) => ref !== deadRef)
+        await until(isQueued, 'the waiter that lives is in the queue')
         await hold.release()
         await using next = await patient
         controller.abort(new Error('buried'))

@@ -17,6 +17,7 @@ function assertRising(fences: readonly bigint[]): void {
 
 export const fencing: Theme = {
   name: 'fencing',
+  tags: ['fencing'],
   needs: [needsFences],
   cases: [
     {

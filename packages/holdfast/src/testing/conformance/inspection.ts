@@ -271,4 +271,8 @@ const evicting: readonly Case[] = [
   },
 ]
 
-export const inspection: Theme = { name: 'inspection', cases: [...looking, ...secrets, ...evicting] }
+export const inspection: Theme = {
+  name: 'inspection',
+  tags: ['secrets'],
+  cases: [...looking, ...secrets, ...evicting],
+}

@@ -6,10 +6,10 @@ import { type Case, needsFairness, needsLease, needsWeights, type Theme } from '
 import { asError, later, PATIENCE_MS, rejectionOf, sleep, until, within } from './waiting.js'
 
 /** How long a request may take in these cases: short, so that the ones without an answer are given up soon. */
-const REQUEST_MS = 200
+const REQUEST_MS = 1_000
 
 /** Later than every deadline that `REQUEST_MS` makes. */
-const LATE_MS = 500
+const LATE_MS = 2_500
 
 /** What the store may do to an attempt whose answer does not come. */
 const ATTEMPT_FAULTS: readonly CallFault[] = ['lose-reply', 'swallow-reply', 'swallow-request', 'refuse']
@@ -240,7 +240,7 @@ const troubled: readonly Case[] = [
     title: 'a store that never answers hangs no caller',
     async run(bench) {
       const silent = { on: ['attempt', 'inspect', 'evict'], fault: 'swallow-request' } as const
-      const settings = { requestMs: REQUEST_MS, outageMs: 400 }
+      const settings = { requestMs: REQUEST_MS, outageMs: 2 * REQUEST_MS }
       const locks = await bench.faulted(new FaultPlan(silent), settings)
       asError(OutcomeUnknownError, await rejectionOf(locks.mutex('silent').tryAcquire()))
       asError(OutcomeUnknownError, await rejectionOf(locks.mutex('silent').acquire()))
@@ -252,5 +252,6 @@ const troubled: readonly Case[] = [
 
 export const lostReplies: Theme = {
   name: 'lostReplies',
+  tags: ['exclusion'],
   cases: [...acquiring, ...trying, ...landingLate, ...waitingCases, ...releasing, ...troubled],
 }

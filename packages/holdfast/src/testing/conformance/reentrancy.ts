@@ -6,6 +6,7 @@ import { asError, later, PATIENCE_MS, rejectionOf, until, within } from './waiti
 
 export const reentrancy: Theme = {
   name: 'reentrancy',
+  tags: ['exclusion'],
   cases: [
     {
       title: 'a flow inside run() enters again without asking the store',

@@ -22,10 +22,11 @@ const living: readonly Case[] = [
   },
   {
     title: 'very many holds of one client are all kept',
+    alone: true,
     async run(bench) {
       // Longer than elsewhere, because some stores need a connection for each of them, or ask for each by itself, which
       // takes a while on a machine that is busy.
-      const keptMs = ttl(bench.guarantees, bench.guarantees.keptBy === 'lease' ? 3_000 : 8_000)
+      const keptMs = ttl(bench.guarantees, bench.guarantees.keptBy === 'lease' ? 4_000 : 8_000)
       const locks = await bench.connect({ ttlMs: keptMs })
       const names = Array.from({ length: MANY }, (_, index) => `kept-${index}`)
       const holds = await Promise.all(names.map((name) => locks.mutex(name).acquire()))
@@ -59,8 +60,10 @@ const living: readonly Case[] = [
     async run(bench) {
       const { locks, counter } = await bench.counted()
       const hold = await locks.mutex('fixed').acquire({ ttlMs: bench.shortMs, renew: false })
+      // A grant that was long under way is brought to its full length before the caller gets it.
+      const before = counter.calls('renew')
       await until(() => !hold.isHeld, 'the fixed lease ends', bench.shortMs + PATIENCE_MS)
-      assert.equal(counter.calls('renew'), 0)
+      assert.equal(counter.calls('renew'), before)
       await hold.release()
     },
   },
@@ -134,7 +137,7 @@ const failing: readonly Case[] = [
     async run(bench) {
       const failed = async (fault: CallFault): Promise<void> => {
         const plan = new FaultPlan({ on: 'renew', fault, times: 2 })
-        const locks = await bench.faulted(plan, { ttlMs: bench.keptMs, requestMs: 150 })
+        const locks = await bench.faulted(plan, { ttlMs: bench.keptMs, requestMs: 400 })
         await using hold = await locks.mutex(fault).acquire()
         await sleep(1.3 * bench.keptMs)
         assert.equal(plan.struck, 2)

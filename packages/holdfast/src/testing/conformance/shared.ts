@@ -203,6 +203,7 @@ const downgrading: readonly Case[] = [
 
 export const shared: Theme = {
   name: 'shared',
+  tags: ['exclusion'],
   needs: [needsWeights],
   cases: [...reading, ...downgrading],
 }

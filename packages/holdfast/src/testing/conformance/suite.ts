@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../../core/errors.js'
-import { Bench, type OpenedStore, ttl } from './bench.js'
-import type { Case, Conditions, Theme, Unmet } from './theme.js'
+import { Bench, type OpenedStore } from './bench.js'
+import type { Case, Conditions, SafetyTag, Theme, Unmet } from './theme.js'
 import { THEMES } from './themes.js'
 import { within } from './waiting.js'
 
@@ -11,6 +11,18 @@ export interface RunnerIt {
 }
 
 export type RunnerDescribe = (title: string, body: () => void) => unknown
+
+/** What the suite knows about a group of cases. */
+export interface CaseGroup {
+  /** The name of the theme. */
+  readonly name: string
+  readonly tags: readonly SafetyTag[]
+  /** Whether the cases must not run beside others. All groups that may come first. */
+  readonly alone: boolean
+}
+
+/** Registers a group of cases with a runner that has tags, or that can run cases concurrently. */
+export type RunnerGroup = (group: CaseGroup, body: () => void) => unknown
 
 /** A theme, or one case of it, that shall not run. */
 export interface SkipRequest {
@@ -25,10 +37,16 @@ export interface ConformanceOptions {
   readonly name: string
   readonly describe: RunnerDescribe
   readonly it: RunnerIt
+  /**
+   * Registers the cases of one theme. Default: `describe(group.name, body)`. Cases use a store of their own each, so they
+   * can run concurrently, except those of a group with `alone`. In Vitest:
+   * `({ name, alone }, body) => (alone ? describe.sequential : describe.concurrent)(name, body)`.
+   */
+  readonly group?: RunnerGroup
   /** Makes one fresh, empty store. Called once to learn what is declared, and once for each case. */
   readonly open: () => Promise<OpenedStore>
   readonly skip?: readonly SkipRequest[]
-  /** How long one case may take before it counts as hanging. Default: 45 seconds and ten short leases. */
+  /** How long one case may take before it counts as hanging. Default: 240 seconds. */
   readonly caseLimitMs?: number
 }
 
@@ -53,7 +71,8 @@ export interface ConformanceSummary {
   readonly skipped: readonly SkippedCase[]
 }
 
-const CASE_LIMIT_MS = 45_000
+/** A guard against cases that hang. No sound store comes near it, also on a machine that is very busy. */
+const CASE_LIMIT_MS = 240_000
 
 /** The names of the themes and the titles of their cases, for whoever writes a `skip`. */
 export function conformanceCases(): ReadonlyMap<string, readonly string[]> {
@@ -73,14 +92,19 @@ export async function describeBackend(options: ConformanceOptions): Promise<Conf
     cases: theme.cases.map((each) => ({ each, why: reasonToSkip(theme, each, conditions, skip) })),
   }))
   const ran: RanCase[] = []
+  const group: RunnerGroup = options.group ?? (({ name }, body) => options.describe(name, body))
   options.describe(`${options.name} conforms`, () => {
-    for (const { theme, cases } of planned) {
-      options.describe(theme.name, () => {
-        for (const { each, why } of cases) {
-          if (why === null) register(options, conditions, theme, each, ran)
-          else options.it.skip(`${each.title} (skipped: ${why.reason})`, async () => {})
-        }
-      })
+    for (const alone of [false, true]) {
+      for (const { theme, cases } of planned) {
+        const members = cases.filter(({ each }) => (each.alone ?? false) === alone)
+        if (members.length === 0) continue
+        group({ name: theme.name, tags: theme.tags ?? [], alone }, () => {
+          for (const { each, why } of members) {
+            if (why === null) register(options, conditions, theme, each, ran)
+            else options.it.skip(`${each.title} (skipped: ${why.reason})`, async () => {})
+          }
+        })
+      }
     }
   })
   // Runners may call the bodies above later, so what is skipped is told from the plan.
@@ -145,8 +169,7 @@ function register(
     }
     const bench = new Bench(await options.open(), guarantees)
     try {
-      const limitMs = options.caseLimitMs ?? CASE_LIMIT_MS + 10 * ttl(guarantees)
-      await within(each.run(bench), 'the case comes to its end', limitMs)
+      await within(each.run(bench), 'the case comes to its end', options.caseLimitMs ?? CASE_LIMIT_MS)
     } catch (error) {
       note('failed')
       await bench.abandon()

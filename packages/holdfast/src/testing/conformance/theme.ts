@@ -16,14 +16,20 @@ export interface Unmet {
 /** Says why a case cannot apply to a store; null if it does. */
 export type Need = (conditions: Conditions) => Unmet | null
 
+/** Which promise a theme or a case checks. A report can count the cases of each. */
+export type SafetyTag = 'exclusion' | 'fencing' | 'limits' | 'effects' | 'secrets'
+
 export interface Case {
   readonly title: string
   readonly needs?: readonly Need[]
+  /** It blocks the event loop, measures a short time or opens very many connections, so no other case runs beside it. */
+  readonly alone?: true
   run(bench: Bench): Promise<void>
 }
 
 export interface Theme {
   readonly name: string
+  readonly tags?: readonly SafetyTag[]
   readonly needs?: readonly Need[]
   readonly cases: readonly Case[]
 }

@@ -94,7 +94,7 @@ const cases: readonly ExclusiveCase[] = [
       await prepare(bench, 'busy')
       const [a, b, c] = await bench.trio()
       const hold = await lock(a, 'busy').acquire()
-      const hasty = later(lock(b, 'busy').tryAcquire({ waitMs: 300 }))
+      const hasty = later(lock(b, 'busy').tryAcquire({ waitMs: 3_000 }))
       await bench.waiting(a, 'busy', 1)
       const patient = later(lock(c, 'busy').acquire({ waitMs: PATIENCE_MS }))
       assert.equal(await hasty, null)
@@ -127,7 +127,7 @@ const holders: readonly Case[] = [
       const [a, b] = await bench.pair()
       await using hold = await a.mutex('busy').acquire({ note: 'nightly report' })
       // Long enough that a busy machine has asked the store by then.
-      for (const waitMs of [0, 500]) {
+      for (const waitMs of [0, 3_000]) {
         const error = asError(AcquireTimeoutError, await rejectionOf(b.mutex('busy').acquire({ waitMs })))
         assert.equal(error.holder?.note, 'nightly report')
         assert.equal(error.holder?.owner.pid, pid)

@@ -2,7 +2,7 @@ import { AssertionError } from 'node:assert/strict'
 import { performance } from 'node:perf_hooks'
 
 /** How long anything that must happen may take. Generous, because a busy machine is not a broken store. */
-export const PATIENCE_MS = 10_000
+export const PATIENCE_MS = 30_000
 
 const LOOK_EVERY_MS = 10
 

@@ -168,4 +168,9 @@ const shapes: readonly Case[] = SHAPES.map((used) => ({
   },
 }))
 
-export const weights: Theme = { name: 'weights', needs: [needsSemaphores], cases: [...permits, ...shapes] }
+export const weights: Theme = {
+  name: 'weights',
+  tags: ['exclusion', 'limits'],
+  needs: [needsSemaphores],
+  cases: [...permits, ...shapes],
+}

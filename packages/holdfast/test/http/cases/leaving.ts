@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { until } from '../../../src/testing/conformance/waiting.js'
+import { until } from '../../../../../test/support/wait.js'
 import { expectProblem, type HttpBench, type Sender } from '../bench.js'
 import type { HttpCase } from '../suite.js'
 import { FILE_TEXT, Gate, LATE_PARTS, LATE_WAYS, type LateWay } from '../world.js'
@@ -16,10 +16,10 @@ interface Left {
 
 /** Until it is no longer in progress; then it was done once. */
 async function expectDoneOnce(bench: HttpBench, send: Sender, { path, key, replays }: Left): Promise<void> {
-  await until(async () => {
+  await until(`${path} is no longer in progress`, async () => {
     const { headers } = await send({ path, key })
     return headers['retry-after'] === undefined
-  }, `${path} is no longer in progress`)
+  })
   const again = await send({ path, key })
   expect(bench.world.count(path)).toBe(1)
   if (!again.replayed && !replays) {

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
-import { sleep, until } from '../../../src/testing/conformance/waiting.js'
+import { until } from '../../../../../test/support/wait.js'
+import { sleep } from '../../../src/testing/conformance/waiting.js'
 import { expectProblem, expectReplay } from '../bench.js'
 import type { HttpCase } from '../suite.js'
 import { FILE_TEXT, LONG, PARTS } from '../world.js'
@@ -35,7 +36,7 @@ export const streaming: readonly HttpCase[] = [
       const answer = first({ path: '/events', key }, undefined, (text) => {
         seen += text
       })
-      await until(() => seen.includes('data: 1'), 'the first event has arrived')
+      await until('the first event has arrived', () => seen.includes('data: 1'))
       expectProblem(await second({ path: '/events', key }), 409, 'idempotency-in-progress', true)
       gate.open()
       const fresh = await answer
@@ -106,7 +107,7 @@ export const streaming: readonly HttpCase[] = [
       expect(await gone).toBeInstanceOf(Error)
       expectProblem(await second({ path, key }), 409, 'idempotency-in-progress', true)
       gate.open()
-      await until(async () => (await second({ path, key })).status === 200, 'the answer is there')
+      await until('the answer is there', async () => (await second({ path, key })).status === 200)
       const replay = await second({ path, key })
       expect(replay.json).toEqual({ nth: 1 })
       expect(replay.replayed).toBe(true)
@@ -130,10 +131,10 @@ export const streaming: readonly HttpCase[] = [
       ).catch((error: unknown) => error)
       expect(await gone).toBeInstanceOf(Error)
       gate.open()
-      await until(async () => {
+      await until('the stream counts as done', async () => {
         const { json } = await second({ path: '/events', key })
         return json.code === 'idempotency-result-not-replayable'
-      }, 'the stream counts as done')
+      })
       expect(bench.world.count('/events')).toBe(before + 1)
     },
   },
@@ -156,10 +157,10 @@ export const streaming: readonly HttpCase[] = [
       // So that the server has most likely noticed, and nothing more can be piped.
       await sleep(250)
       gate.open()
-      await until(async () => {
+      await until('it counts as done', async () => {
         const { headers } = await second({ path: '/drip', key })
         return headers['retry-after'] === undefined
-      }, 'it counts as done')
+      })
       expect(bench.world.count('/drip')).toBe(before + 1)
     },
   },
@@ -183,7 +184,7 @@ export const streaming: readonly HttpCase[] = [
       const answer = first({ path: '/drip', key }, undefined, (text) => {
         seen += text
       })
-      await until(() => seen === 'first drop\n', 'the first part has arrived')
+      await until('the first part has arrived', () => seen === 'first drop\n')
       gate.open()
       const fresh = await answer
       expectReplay(await second({ path: '/drip', key }), fresh)

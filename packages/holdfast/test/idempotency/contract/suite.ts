@@ -3,7 +3,7 @@
  * are needed for 2, 4 and 6, which are tested elsewhere and here only as far as one process can.
  */
 
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { afterAll, describe, it } from 'vitest'
 import { connectRecords } from '../../../src/connect/records.js'
 import type { RecordStore } from '../../../src/core/records.js'
@@ -36,7 +36,7 @@ const LANES = 8
 
 /** Registers the tests on a server, or says that it was not run. `urlFor` gives a fresh part of the store. */
 export async function describeRun(store: string, urlFor = (url: string): string => url): Promise<void> {
-  const outcome = await storeFor(store)
+  const outcome = await sharedStoreFor(store)
   if (outcome.kind === 'not run') {
     it.skip(`run() over ${store} (not run: ${outcome.reason})`)
     return

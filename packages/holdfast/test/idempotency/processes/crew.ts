@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { atDepth } from '../../../../../test/support/depth.js'
 import type { OnAbandoned, RunOptions, Target } from '../../../src/idempotency.js'
 
 const SCRIPT = fileURLToPath(new URL('./worker.mjs', import.meta.url))
@@ -17,7 +18,7 @@ const SCRIPT = fileURLToPath(new URL('./worker.mjs', import.meta.url))
  * For everything that follows, on a machine that has other things to do. Where every key has an owner that dies, a request may
  * lose one process after the other, each with a lease to wait for.
  */
-export const PATIENCE_MS = process.env['HOLDFAST_KILLS'] === 'full' ? 300_000 : 90_000
+export const PATIENCE_MS = atDepth(120_000, 300_000)
 
 export type Failpoint = 'after-claim' | 'in-the-middle' | 'after-effect' | 'after-completion'
 

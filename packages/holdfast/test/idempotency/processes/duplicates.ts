@@ -2,6 +2,7 @@
 
 import { performance } from 'node:perf_hooks'
 import { expect } from 'vitest'
+import { atDepth, isDeep } from '../../../../../test/support/depth.js'
 import {
   type Crew,
   type Effect,
@@ -16,11 +17,10 @@ import type { ProcessCase } from './suite.js'
 
 const PROCESSES = 4
 const DUPLICATES = 100
-/** With HOLDFAST_KILLS=full there are more, and each has an owner that dies; otherwise one of five has. */
-const isFull = process.env['HOLDFAST_KILLS'] === 'full'
-const KEYS = isFull ? 100 : 20
+/** In a deep run there are more, and each has an owner that dies; otherwise one of five has. */
+const KEYS = atDepth(12, 100)
 /** How many keys are in work at a time, each with all of its duplicates. */
-const KEYS_AT_ONCE = 5
+const KEYS_AT_ONCE = atDepth(3, 5)
 const FAILPOINTS: readonly Failpoint[] = ['after-claim', 'in-the-middle', 'after-effect', 'after-completion']
 
 const TRY_AGAIN: ReadonlySet<string | null> = new Set(['LOCK_LOST', 'OUTCOME_UNKNOWN', 'BACKEND_UNAVAILABLE'])
@@ -107,7 +107,7 @@ function isTakeover(earlier: Effect, later: Effect, leaseMs: number): boolean {
 
 /** Where the owner of a key dies, so that each step has its turn. */
 function failpointOf(index: number): Failpoint | null {
-  if (isFull) return FAILPOINTS[index % FAILPOINTS.length] ?? null
+  if (isDeep) return FAILPOINTS[index % FAILPOINTS.length] ?? null
   return index % KEYS_AT_ONCE === 0 ? (FAILPOINTS[index / KEYS_AT_ONCE] ?? null) : null
 }
 

@@ -6,20 +6,19 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { storeFor } from 'holdfast-servers'
+import { sharedStoreFor } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, it } from 'vitest'
+import { isDeep } from '../../../../../test/support/depth.js'
 import { recordKeyOf } from '../../../src/idempotency/keys.js'
 import { connectIdempotency, type Idempotency, type Target } from '../../../src/idempotency.js'
 import { crashing, stalling } from './crashes.js'
-import { Crew, PATIENCE_MS } from './crew.js'
+import { Crew } from './crew.js'
 import { duplicated } from './duplicates.js'
 
 /** Long enough to be kept on a machine that has other things to do, and short enough to be waited for. */
 const LEASE_MS = 1_500
 
-/** For whoever has time for it: more keys, and an owner of each is killed. */
-const isFull = process.env['HOLDFAST_KILLS'] === 'full'
-const FULL_MS = 1_400_000
+const DEEP_MS = 3_600_000
 
 export interface ProcessBench {
   readonly crew: Crew
@@ -35,7 +34,7 @@ export interface ProcessCase {
 
 /** Registers the tests on a server, or says that it was not run. `urlFor` gives a fresh part of the store. */
 export async function describeProcesses(store: string, urlFor = (url: string): string => url): Promise<void> {
-  const outcome = await storeFor(store)
+  const outcome = await sharedStoreFor(store)
   if (outcome.kind === 'not run') {
     it.skip(`processes over ${store} (not run: ${outcome.reason})`)
     return
@@ -70,10 +69,10 @@ export async function describeProcesses(store: string, urlFor = (url: string): s
         shared ??= begun()
         await each.run(await shared)
       }
-      it.concurrent(each.title, start, 2 * PATIENCE_MS)
+      it.concurrent(each.title, start)
     }
     for (const each of duplicated) {
-      it(each.title, async () => each.run(await begun()), isFull ? FULL_MS : 2 * PATIENCE_MS)
+      it(each.title, async () => each.run(await begun()), isDeep ? DEEP_MS : undefined)
     }
   })
 }

@@ -1,16 +1,14 @@
-import { startZookeeperEnsemble, type ZookeeperEnsemble, type ZookeeperServer } from 'holdfast-servers'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import type { ZooKeeper, ZooKeeperOptions } from '../../../src/backends/zookeeper/wire/zookeeper.js'
 import {
-  codeOfFailure,
-  connected,
-  disposed,
-  eventually,
-  freshPath,
-  missing,
-  NOTHING,
-  remembering,
-} from './support.js'
+  missingReason,
+  startZookeeperEnsemble,
+  type ZookeeperEnsemble,
+  type ZookeeperServer,
+} from 'holdfast-servers'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { titled } from '../../../../../test/support/titled.js'
+import { until } from '../../../../../test/support/wait.js'
+import type { ZooKeeper, ZooKeeperOptions } from '../../../src/backends/zookeeper/wire/zookeeper.js'
+import { codeOfFailure, connected, disposed, freshPath, missing, NOTHING, remembering } from './support.js'
 
 let ensemble: ZookeeperEnsemble
 
@@ -40,81 +38,84 @@ function succeeds(attempt: Promise<unknown>): Promise<boolean> {
 
 async function moves(client: ZooKeeper, from: ZookeeperServer): Promise<void> {
   const old = `127.0.0.1:${from.port}`
-  await eventually(
-    'the client has moved',
-    () => client.serverAddress !== null && client.serverAddress !== old,
-  )
+  await until('the client has moved', () => client.serverAddress !== null && client.serverAddress !== old)
 }
 
-describe.skipIf(missing !== undefined)('the ZooKeeper client and three servers', () => {
-  beforeAll(async () => {
-    ensemble = await startZookeeperEnsemble({ syncLimit: 4 })
-  })
-  afterAll(() => ensemble?.dispose())
+describe.skipIf(missing !== undefined)(
+  titled('the ZooKeeper client and three servers', missing === undefined ? null : missingReason([missing])),
+  () => {
+    beforeAll(async () => {
+      ensemble = await startZookeeperEnsemble({ syncLimit: 4 })
+    })
+    afterAll(() => ensemble?.dispose())
 
-  it('spreads clients over the servers', async () => {
-    const addresses = new Set<string | null>()
-    for (let count = 0; count < 20; count += 1) {
-      const client = await connected({ hosts: ensemble.servers, sessionMs: 10_000 })
-      addresses.add(client.serverAddress)
-    }
-    expect(addresses.size).toBeGreaterThan(1)
-  })
+    it('spreads clients over the servers', async () => {
+      const addresses = new Set<string | null>()
+      for (let count = 0; count < 20; count += 1) {
+        const client = await connected({ hosts: ensemble.servers, sessionMs: 10_000 })
+        addresses.add(client.serverAddress)
+      }
+      expect(addresses.size).toBeGreaterThan(1)
+    })
 
-  it('takes the session to another server when its own is killed, with nodes and watches', async () => {
-    const client = await connected({ hosts: ensemble.servers, sessionMs: 15_000 })
-    const path = freshPath()
-    await client.create(path, NOTHING, { mode: 'ephemeral' })
-    const [kept, missed] = [remembering(), remembering()]
-    await client.exists(path, kept.listener)
-    await client.exists(`${path}-late`, missed.listener)
-    const [sessionId, first] = [client.sessionId, serverOf(client)]
-    const others = ensemble.servers.filter((server) => server !== first)
-    const other = await connected({ hosts: others, sessionMs: 15_000 })
-    await first.kill()
-    await eventually('others write', () => succeeds(other.create(`${path}-late`, NOTHING)))
-    await moves(client, first)
-    expect(client.sessionId).toBe(sessionId)
-    await client.sync(path)
-    expect((await client.exists(path))?.ephemeralOwner).toBe(sessionId)
-    expect(kept.seen).toEqual([])
-    expect(missed.seen).toEqual([`created ${path}-late`])
-    await first.restart()
-    await ensemble.settled()
-  })
-
-  it.each(['leader', 'follower'])('leaves a %s that hangs', async (role) => {
-    const leader = await ensemble.leader()
-    const [client, first] = await connectedTo((server) => (server === leader) === (role === 'leader'))
-    const path = freshPath()
-    await client.create(path, NOTHING, { mode: 'ephemeral' })
-    await first.pause()
-    onTestFinished(async () => {
-      await first.resume()
+    it('takes the session to another server when its own is killed, with nodes and watches', async () => {
+      const client = await connected({ hosts: ensemble.servers, sessionMs: 15_000 })
+      const path = freshPath()
+      await client.create(path, NOTHING, { mode: 'ephemeral' })
+      const [kept, missed] = [remembering(), remembering()]
+      await client.exists(path, kept.listener)
+      await client.exists(`${path}-late`, missed.listener)
+      const [sessionId, first] = [client.sessionId, serverOf(client)]
+      const others = ensemble.servers.filter((server) => server !== first)
+      const other = await connected({ hosts: others, sessionMs: 15_000 })
+      await first.kill()
+      await until('others write', () => succeeds(other.create(`${path}-late`, NOTHING)))
+      await moves(client, first)
+      expect(client.sessionId).toBe(sessionId)
+      await client.sync(path)
+      expect((await client.exists(path))?.ephemeralOwner).toBe(sessionId)
+      expect(kept.seen).toEqual([])
+      expect(missed.seen).toEqual([`created ${path}-late`])
+      await first.restart()
       await ensemble.settled()
     })
-    await moves(client, first)
-    await eventually('the ensemble writes', () => succeeds(client.setData(path, NOTHING)))
-    expect((await client.exists(path))?.ephemeralOwner).toBe(client.sessionId)
-  })
 
-  it('goes on when the leader changes', async () => {
-    const leader = await ensemble.leader()
-    const hosts = ensemble.servers.filter((server) => server !== leader)
-    const client = await connected({ hosts, sessionMs: 20_000 })
-    const path = freshPath()
-    await client.create(path, NOTHING, { mode: 'ephemeral' })
-    await leader.kill()
-    expect(await ensemble.failedOver(leader)).not.toBe(leader)
-    await eventually('it writes', () => succeeds(client.setData(path, Buffer.from('x'))))
-    expect((await client.exists(path))?.ephemeralOwner).toBe(client.sessionId)
-    await leader.restart()
-    await ensemble.settled()
-  })
-})
+    it.each(['leader', 'follower'])('leaves a %s that hangs', async (role) => {
+      const leader = await ensemble.leader()
+      const [client, first] = await connectedTo((server) => (server === leader) === (role === 'leader'))
+      const path = freshPath()
+      await client.create(path, NOTHING, { mode: 'ephemeral' })
+      await first.pause()
+      onTestFinished(async () => {
+        await first.resume()
+        await ensemble.settled()
+      })
+      await moves(client, first)
+      await until('the ensemble writes', () => succeeds(client.setData(path, NOTHING)))
+      expect((await client.exists(path))?.ephemeralOwner).toBe(client.sessionId)
+    })
+
+    it('goes on when the leader changes', async () => {
+      const leader = await ensemble.leader()
+      const hosts = ensemble.servers.filter((server) => server !== leader)
+      const client = await connected({ hosts, sessionMs: 20_000 })
+      const path = freshPath()
+      await client.create(path, NOTHING, { mode: 'ephemeral' })
+      await leader.kill()
+      expect(await ensemble.failedOver(leader)).not.toBe(leader)
+      await until('it writes', () => succeeds(client.setData(path, Buffer.from('x'))))
+      expect((await client.exists(path))?.ephemeralOwner).toBe(client.sessionId)
+      await leader.restart()
+      await ensemble.settled()
+    })
+  },
+)
 
 describe.skipIf(missing !== undefined)(
-  'the ZooKeeper client and a leader that is parted from the others',
+  titled(
+    'the ZooKeeper client and a leader that is parted from the others',
+    missing === undefined ? null : missingReason([missing]),
+  ),
   () => {
     it('does not know what came of a write, and takes the session to the others', async () => {
       ensemble = await disposed(startZookeeperEnsemble({ syncLimit: 4, cuttable: true }))

@@ -3,9 +3,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { startZookeeper, type ZookeeperServer } from 'holdfast-servers'
+import { missingReason, startZookeeper, type ZookeeperServer } from 'holdfast-servers'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { titled } from '../../../../../test/support/titled.js'
 import { missing } from './support.js'
 
 const backends = fileURLToPath(new URL('../../../src/backends/', import.meta.url))
@@ -54,43 +55,46 @@ function run(script: string, timeoutMs: number): Promise<{ output: string; code:
   })
 }
 
-describe.skipIf(missing !== undefined)('a process with a ZooKeeper client', () => {
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'holdfast-zookeeper-client-'))
-    writeClient(folder)
-    server = await startZookeeper()
-  })
-  afterAll(async () => {
-    rmSync(folder, { recursive: true, force: true })
-    await server?.dispose()
-  })
+describe.skipIf(missing !== undefined)(
+  titled('a process with a ZooKeeper client', missing === undefined ? null : missingReason([missing])),
+  () => {
+    beforeAll(async () => {
+      folder = mkdtempSync(join(tmpdir(), 'holdfast-zookeeper-client-'))
+      writeClient(folder)
+      server = await startZookeeper()
+    })
+    afterAll(async () => {
+      rmSync(folder, { recursive: true, force: true })
+      await server?.dispose()
+    })
 
-  it('ends although the session is open', async () => {
-    const script = `await client.create('/ends', Buffer.alloc(0), { mode: 'ephemeral' }); console.log(client.state)`
-    expect(await run(script, 20_000)).toEqual({ output: 'connected\n', code: 0 })
-  })
+    it('ends although the session is open', async () => {
+      const script = `await client.create('/ends', Buffer.alloc(0), { mode: 'ephemeral' }); console.log(client.state)`
+      expect(await run(script, 120_000)).toEqual({ output: 'connected\n', code: 0 })
+    })
 
-  it('ends although a watch waits', async () => {
-    const script = `await client.exists('/none', () => undefined); console.log('watching')`
-    expect(await run(script, 20_000)).toEqual({ output: 'watching\n', code: 0 })
-  })
+    it('ends although a watch waits', async () => {
+      const script = `await client.exists('/none', () => undefined); console.log('watching')`
+      expect(await run(script, 120_000)).toEqual({ output: 'watching\n', code: 0 })
+    })
 
-  it('lives while an answer is awaited, and while the session is closed', async () => {
-    const script = `
+    it('lives while an answer is awaited, and while the session is closed', async () => {
+      const script = `
       client.exists('/').then(async () => {
         await client.close()
         console.log(client.state)
       })`
-    expect(await run(script, 20_000)).toEqual({ output: 'closed\n', code: 0 })
-  })
+      expect(await run(script, 120_000)).toEqual({ output: 'closed\n', code: 0 })
+    })
 
-  it('lives until a server that hangs is given up, and ends although it is looked for', async () => {
-    const script = `
+    it('lives until a server that hangs is given up, and ends although it is looked for', async () => {
+      const script = `
       console.log('asking')
       process.kill(${server.pid}, 'SIGSTOP')
       setTimeout(() => client.exists('/').catch((error) => console.log(error.code, client.state)), 300)`
-    const ended = await run(script, 30_000)
-    if (server.pid !== undefined) process.kill(server.pid, 'SIGCONT')
-    expect(ended).toEqual({ output: 'asking\nCONNECTION_LOSS suspended\n', code: 0 })
-  })
-})
+      const ended = await run(script, 120_000)
+      if (server.pid !== undefined) process.kill(server.pid, 'SIGCONT')
+      expect(ended).toEqual({ output: 'asking\nCONNECTION_LOSS suspended\n', code: 0 })
+    })
+  },
+)

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { until } from '../../../../../test/support/wait.js'
 import { FrameReader } from '../../../src/backends/zookeeper/wire/frames.js'
 import { JuteReader, JuteWriter } from '../../../src/backends/zookeeper/wire/jute.js'
 import { readMulti } from '../../../src/backends/zookeeper/wire/multi.js'
@@ -11,9 +12,9 @@ import {
   type ZooKeeperOptions,
 } from '../../../src/backends/zookeeper/wire/zookeeper.js'
 import { answering, type GarbagePeer, garbagePeer, requestsIn, welcomeFrame } from './garbage-peer.js'
-import { codeOfFailure, connected, eventually, NOTHING, remembering } from './support.js'
+import { codeOfFailure, connected, NOTHING, remembering } from './support.js'
 
-const SESSION_MS = 1_000
+const SESSION_MS = 3_000
 
 function open(peer: GarbagePeer, options: Partial<ZooKeeperOptions> = {}): Promise<ZooKeeper> {
   return connected({ hosts: [peer], sessionMs: SESSION_MS, ...options })
@@ -60,7 +61,7 @@ describe('what is no answer of ZooKeeper', () => {
     const peer = await answeringPeer((socket, xid) => void socket.write(frame(xid)))
     const client = await open(peer)
     expect(await codeOfFailure(client.children('/'))).toEqual({ code: 'PROTOCOL', wasSent: true })
-    await eventually('it asks again', () => peer.accepted > 1)
+    await until('it asks again', () => peer.accepted > 1)
   })
 
   it('an error that nobody knows is told as one', async () => {
@@ -92,7 +93,7 @@ describe('what is no answer of ZooKeeper', () => {
     const peer = await garbagePeer((socket) => void socket.end(welcomeFrame(SESSION_MS)))
     const client = await open(peer)
     const started = performance.now()
-    await eventually('it was asked several times', () => peer.accepted > 8)
+    await until('it was asked several times', () => peer.accepted > 8)
     expect(performance.now() - started).toBeGreaterThan(100)
     expect(['connected', 'suspended']).toContain(client.state)
   })
@@ -107,7 +108,7 @@ describe('what is no answer of ZooKeeper', () => {
     const client = await open(peer)
     const { listener, seen } = remembering()
     client.exists('/', listener).catch(() => undefined)
-    await eventually('it is over', () => client.state === 'expired')
+    await until('it is over', () => client.state === 'expired')
     expect(count).toBe(4)
     expect(seen).toEqual([])
     expect(client.sessionId).toBe(7n)

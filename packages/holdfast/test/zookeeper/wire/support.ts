@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { missingPrograms, requiredStores, stores } from 'holdfast-servers'
 import { onTestFinished } from 'vitest'
 import {
@@ -27,14 +26,6 @@ export async function disposed<T extends { dispose(): Promise<void> }>(starting:
   const thing = await starting
   onTestFinished(() => thing.dispose())
   return thing
-}
-
-export async function eventually(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const end = performance.now() + 30_000
-  while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`It did not come about that ${what}.`)
-    await sleep(10)
-  }
 }
 
 /** A watch that remembers what it was told. */
