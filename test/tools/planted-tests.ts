@@ -58,8 +58,11 @@ export class PlantedTests {
   }
 
   async run(script: string, args: readonly string[]): Promise<CommandResult> {
-    const { ended, printed } = this.start(script, args)
-    return await within(`${script} ends`, ended, { limitMs: 240_000, state: printed })
+    const started = this.start(script, args)
+    return await within(`${script} ends`, started.ended, {
+      limitMs: 240_000,
+      state: () => started.printed(),
+    })
   }
 
   remove(): void {

@@ -1,3 +1,4 @@
+// @module-tag effects
 import { browserFor } from 'holdfast-servers'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ConsulCluster, startConsulCluster } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startConsul, startProxy } from 'holdfast-servers'
 import { describe, expect, it, onTestFinished } from 'vitest'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { type ChildProcess, spawn } from 'node:child_process'
 import { appendFile, mkdtemp, readFile, rm, unlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

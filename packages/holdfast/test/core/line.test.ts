@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Claim } from '../../src/core/backend.js'

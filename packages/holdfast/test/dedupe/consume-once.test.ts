@@ -1,3 +1,4 @@
+// @module-tag effects
 import { describe, expect, it } from 'vitest'
 import { until } from '../../../../test/support/wait.js'
 import { memoryRecords } from '../../src/backends/memory/records.js'

@@ -1,3 +1,4 @@
+// @module-tag effects
 import { expect, it } from 'vitest'
 import { InvalidInputError, UnsupportedError } from '../../src/core/errors.js'
 import {

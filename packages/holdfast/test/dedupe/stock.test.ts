@@ -1,3 +1,4 @@
+// @module-tag effects
 /** Stock that is never sold twice: by a condition, and by an order that is made once. And orders without either. */
 
 import type mysql from 'mysql2/promise'

@@ -1,3 +1,4 @@
+// @module-tag effects
 /** Several transactions that want to do the same, and connections that end in the middle. */
 
 import mysql from 'mysql2/promise'

@@ -1,3 +1,4 @@
+// @module-tag effects
 /** Errors that tell that nobody knows what came of something: of this database, and of another store. */
 
 import type mysql from 'mysql2/promise'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { performance } from 'node:perf_hooks'
 import {
   type EtcdCluster,

@@ -1,3 +1,4 @@
+// @module-tag fencing
 import { type EtcdServer, missingPrograms, missingReason, startEtcd } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { titled } from '../../../../test/support/titled.js'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 /** `etcdctl lock` on the same names: what one holds, the other does not get, both ways. */
 
 import { spawn } from 'node:child_process'

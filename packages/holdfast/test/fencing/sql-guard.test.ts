@@ -1,3 +1,4 @@
+// @module-tag fencing
 import { expect, it } from 'vitest'
 import { titled } from '../../../../test/support/titled.js'
 import { RowMissingError, StaleFenceError, UnsupportedError } from '../../src/core/errors.js'

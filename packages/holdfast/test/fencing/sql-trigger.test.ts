@@ -1,3 +1,4 @@
+// @module-tag fencing
 import { expect, it } from 'vitest'
 import { StaleFenceError } from '../../src/core/errors.js'
 import { fenceError, fenceTrigger, guardedUpdate } from '../../src/fencing.js'

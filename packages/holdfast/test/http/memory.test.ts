@@ -1,3 +1,4 @@
+// @module-tag effects
 import { memoryRecords } from '../../src/backends/memory/records.js'
 import { describeAdapters } from './describe-adapters.js'
 

@@ -1,3 +1,4 @@
+// @module-tag effects
 import { sharedStoreFor } from 'holdfast-servers'
 import { afterAll, it } from 'vitest'
 import { connectRecords } from '../../src/idempotency.js'

@@ -1,3 +1,4 @@
+// @module-tag effects
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { InvalidInputError } from '../../src/core/errors.js'

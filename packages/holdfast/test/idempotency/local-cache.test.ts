@@ -1,3 +1,4 @@
+// @module-tag effects
 import { expect, it } from 'vitest'
 import { memoryRecords } from '../../src/backends/memory/records.js'
 import { systemRuntime } from '../../src/client/system.js'

@@ -1,3 +1,4 @@
+// @module-tag effects
 import { it } from 'vitest'
 import { isDeep } from '../../../../test/support/depth.js'
 import { describeProcesses } from './processes/suite.js'

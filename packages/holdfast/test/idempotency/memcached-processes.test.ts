@@ -1,3 +1,4 @@
+// @module-tag effects
 import { randomUUID } from 'node:crypto'
 import { describeProcesses } from './processes/suite.js'
 

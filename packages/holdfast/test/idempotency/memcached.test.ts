@@ -1,3 +1,4 @@
+// @module-tag effects
 import { randomUUID } from 'node:crypto'
 import { describeRun } from './contract/suite.js'
 

@@ -1,3 +1,4 @@
+// @module-tag effects
 import { connectRecords } from '../../src/connect/records.js'
 import { describeRunOver } from './contract/suite.js'
 

@@ -1,3 +1,4 @@
+// @module-tag effects
 import { describeRun } from './contract/suite.js'
 
 await describeRun('redis')

@@ -1,3 +1,4 @@
+// @module-tag effects
 /**
  * Tests of idempotency begin with the number of the requirement that they stand for, and a page says where each is. Both are
  * compared here, so that neither can lose one without the other being wrong.

@@ -1,3 +1,4 @@
+// @module-tag effects
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'

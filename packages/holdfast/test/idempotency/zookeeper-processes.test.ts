@@ -1,3 +1,4 @@
+// @module-tag effects
 import { describeProcesses } from './processes/suite.js'
 
 await describeProcesses('zookeeper')

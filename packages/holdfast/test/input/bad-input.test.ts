@@ -1,3 +1,4 @@
+// @module-tag limits
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FenceGate } from '../../src/fencing.js'

@@ -1,3 +1,4 @@
+// @module-tag limits
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { titled } from '../../../../test/support/titled.js'
 import type { Backend, Claim, ResourceView, Shape, Verdict } from '../../src/core/backend.js'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { setTimeout as sleep } from 'node:timers/promises'
 import { memcachedCommand, startProxy, type TcpProxy } from 'holdfast-servers'
 import { describe, expect, onTestFinished, test } from 'vitest'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import type mysql from 'mysql2/promise'
 import { expect, it } from 'vitest'
 import type { Backend } from '../../src/core/backend.js'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { setTimeout as sleep } from 'node:timers/promises'
 import type mysql from 'mysql2/promise'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'

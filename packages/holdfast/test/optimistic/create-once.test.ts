@@ -1,3 +1,4 @@
+// @module-tag effects
 import { describe, expect, it } from 'vitest'
 import { titled } from '../../../../test/support/titled.js'
 import {

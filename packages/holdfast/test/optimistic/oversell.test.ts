@@ -1,3 +1,4 @@
+// @module-tag effects
 /** 200 buyers of 10 items at the same time, by each way to sell without selling too much. */
 
 import { expect, it, vi } from 'vitest'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { storeFor } from 'holdfast-servers'
 import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { sharedStoreFor } from 'holdfast-servers'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sharedStoreFor } from 'holdfast-servers'
 import pg from 'pg'

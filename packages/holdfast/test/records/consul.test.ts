@@ -1,3 +1,4 @@
+// @module-tag effects
 import { openConsulRecords } from '../../src/backends/consul/open-records.js'
 import { describeRecordStore } from './stores.js'
 

@@ -1,3 +1,4 @@
+// @module-tag effects
 import { openEtcdRecords } from '../../src/backends/etcd/open-records.js'
 import { describeRecordStore } from './stores.js'
 

@@ -1,3 +1,4 @@
+// @module-tag effects
 import { openMysqlRecords } from '../../src/backends/mysql/open-records.js'
 import { describeRecordStore } from './stores.js'
 

@@ -1,3 +1,4 @@
+// @module-tag effects
 import { openMemcachedRecords } from '../../src/backends/memcached/open-records.js'
 import { describeRecordStore } from './stores.js'
 

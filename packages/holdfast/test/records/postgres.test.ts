@@ -1,3 +1,4 @@
+// @module-tag effects
 import { openPostgresRecords } from '../../src/backends/postgres/open-records.js'
 import { describeRecordStore } from './stores.js'
 

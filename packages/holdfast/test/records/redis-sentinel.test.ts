@@ -1,3 +1,4 @@
+// @module-tag effects
 import { describeRedisRecords } from './redis-records.js'
 
 await describeRedisRecords('redis-sentinel')

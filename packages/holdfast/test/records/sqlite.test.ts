@@ -1,3 +1,4 @@
+// @module-tag effects
 import { sqliteRecords } from '../../src/backends/sqlite/records.js'
 import { describeRecordStore } from './stores.js'
 

@@ -1,3 +1,4 @@
+// @module-tag effects
 import { describe, expect, it } from 'vitest'
 import { MemoryRecords } from '../../src/backends/memory/records.js'
 import { CellRecords } from '../../src/backends/shared/cell-records.js'

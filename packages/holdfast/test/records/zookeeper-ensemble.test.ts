@@ -1,3 +1,4 @@
+// @module-tag effects
 import { openZookeeperRecords } from '../../src/backends/zookeeper/open-records.js'
 import { describeRecordStore } from './stores.js'
 

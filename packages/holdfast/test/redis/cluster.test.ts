@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisCluster, type RedisServer, startRedisCluster } from 'holdfast-servers'

@@ -1,3 +1,4 @@
+// @module-tag fencing
 import fc from 'fast-check'
 import { type RedisServer, startRedis, startRedisCluster } from 'holdfast-servers'
 import { Cluster, Redis } from 'ioredis'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 /** Other programs on the same keys: what one holds, the other does not get, both ways. */
 
 import { spawn } from 'node:child_process'

@@ -1,3 +1,4 @@
+// @module-tag effects
 import { createHash } from 'node:crypto'
 import { startRedis } from 'holdfast-servers'
 import { Redis } from 'ioredis'

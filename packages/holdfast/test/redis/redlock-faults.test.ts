@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startRedisMasters } from 'holdfast-servers'
 import { describe, expect, test } from 'vitest'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TcpProxy } from 'holdfast-servers'
 import type { Redis } from 'ioredis'

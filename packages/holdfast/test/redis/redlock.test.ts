@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { until } from '../../../../test/support/wait.js'

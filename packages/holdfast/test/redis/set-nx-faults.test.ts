@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { type RedisServer, startProxy, startRedis, startRedisCluster } from 'holdfast-servers'
 import { Cluster } from 'ioredis'
 import { createCluster } from 'redis'

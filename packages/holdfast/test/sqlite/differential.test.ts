@@ -1,3 +1,4 @@
+// @module-tag exclusion
 import { describe, it } from 'vitest'
 import type { Backend, Claim, Shape } from '../../src/core/backend.js'
 import { refOf } from '../../src/core/names.js'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 /** What happens to holders while the servers lose each other. */
 
 import { startZookeeperEnsemble, type ZookeeperEnsemble, type ZookeeperServer } from 'holdfast-servers'

@@ -1,3 +1,4 @@
+// @module-tag exclusion
 /** Apache Curator on the same paths: what one side holds, the other does not get, both ways. */
 
 import { randomBytes } from 'node:crypto'

@@ -1,3 +1,4 @@
+// @module-tag effects
 /** The library over the service keeps records as it does over the store itself: the same suite says so. */
 
 import { remoteRecords } from 'holdfast/remote'

@@ -1,3 +1,4 @@
+// @module-tag effects
 /** Records and tokens over HTTP, on real stores, and what the library sees of the same. */
 
 import { connectIdempotency, createTokens, type Idempotency, TokenRefusedError } from 'holdfast/idempotency'

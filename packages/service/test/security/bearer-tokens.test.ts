@@ -1,3 +1,4 @@
+// @module-tag secrets
 import { describe, expect, test } from 'vitest'
 import { checkAuth } from '../../src/security/auth-entries.js'
 import { BearerTokens, digestOfToken, mintToken } from '../../src/security/bearer-tokens.js'

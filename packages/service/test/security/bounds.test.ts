@@ -1,3 +1,5 @@
+// @module-tag secrets
+// @module-tag limits
 import { describe, expect, test } from 'vitest'
 import { parseBody } from '../../src/security/json-body.js'
 import { LIMITS, limitsOf } from '../../src/security/limits.js'

@@ -1,3 +1,5 @@
+// @module-tag secrets
+// @module-tag limits
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'

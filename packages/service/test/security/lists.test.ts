@@ -1,3 +1,5 @@
+// @module-tag secrets
+// @module-tag limits
 /** T12: lists walk through the whole store, so there is an end to how many are made, and to those nobody waits for. */
 
 import fastify, { type FastifyInstance } from 'fastify'

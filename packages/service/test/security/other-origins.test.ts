@@ -1,3 +1,4 @@
+// @module-tag secrets
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, pathOf, type RunningService, startService } from './running-service.js'
 

@@ -1,3 +1,4 @@
+// @module-tag secrets
 import { pages as pagesOfDashboard } from 'holdfast-dashboard'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Right } from '../../src/security/principal.js'
