@@ -5,17 +5,13 @@ import { afterAll, beforeAll, expect } from 'vitest'
 
 const file = process.env['HOLDFAST_TEST_CPU']
 
-/** The processor time of this process and of its children that have ended, in hundredths of a second. */
+/** The processor time of this process and of its children that have ended, in hundredths of a second. Only on Linux. */
 function ticks() {
-  const [own, userOfChildren, systemOfChildren, system] = (() => {
-    const text = readFileSync('/proc/self/stat', 'latin1')
-    const fields = text
-      .slice(text.lastIndexOf(')') + 2)
-      .split(' ')
-      .map(Number)
-    return [fields[11] ?? 0, fields[13] ?? 0, fields[14] ?? 0, fields[12] ?? 0]
-  })()
-  return { own: own + system, children: userOfChildren + systemOfChildren }
+  const text = readFileSync('/proc/self/stat', 'latin1')
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  // The fields utime, stime, cutime and cstime of proc(5).
+  const [user = 0, system = 0, childUser = 0, childSystem = 0] = fields.slice(11, 15).map(Number)
+  return { own: user + system, children: childUser + childSystem }
 }
 
 if (file !== undefined) {

@@ -120,7 +120,7 @@ export const plans = {
           'servers hits.',
       ),
       torture(
-        ['--seconds', '10', '--workers', '3'],
+        ['--seconds', '12', '--workers', '3'],
         'Kills, pauses and partitions real servers and clients: catches two holders at the same time, and stale ' +
           'fencing tokens.',
       ),

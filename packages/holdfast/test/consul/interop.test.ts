@@ -176,7 +176,7 @@ describe.skipIf(isMissing)(titled('with the program `consul lock`', whyMissing),
     const counts = await most()
     expect(counts).toMatchObject({ most: 1, ours: ROUNDS, theirs: ROUNDS })
     // Both were there at the same time, and not one after the other.
-    expect(counts.switches).toBeGreaterThan(ROUNDS / 10)
+    expect(counts.switches).toBeGreaterThan(2)
     expect(await keysOf(consul, 'shared/')).toEqual([])
   })
 
@@ -194,7 +194,7 @@ describe.skipIf(isMissing)(titled('with the program `consul lock`', whyMissing),
     ])
     const counts = await most()
     expect(counts).toMatchObject({ most: 3, ours: ROUNDS, theirs: ROUNDS })
-    expect(counts.switches).toBeGreaterThan(ROUNDS / 10)
+    expect(counts.switches).toBeGreaterThan(2)
     expect(await keysOf(consul, 'pool/')).toEqual([])
   })
 

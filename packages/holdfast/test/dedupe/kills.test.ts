@@ -22,7 +22,7 @@ import { titled } from '../../../../test/support/titled.js'
 import { migrateDedupe } from '../../src/dedupe.js'
 import { describeSql, type SqlStore } from '../support/sql-stores.js'
 
-const KEYS = atDepth(30, 500)
+const KEYS = atDepth(50, 500)
 const DUPLICATES = 100
 /** Of five parties one has all its duplicates, and the others this many. In a deep run each key has 100. */
 const FEWER = 20

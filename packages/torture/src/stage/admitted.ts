@@ -74,6 +74,14 @@ const RULES: readonly Rule[] = [
     why: "Fences are the server's time, and its clock was set back.",
   },
   {
+    kinds: ['fence-order'],
+    faults: ['clock'],
+    together: ['evict'],
+    holds: ({ fencing }, { store, recipe }) =>
+      fencing === 'best-effort' && isRedis(store) && recipe === 'line',
+    why: 'An eviction removed the last fence, and the clock that makes the next one was set back.',
+  },
+  {
     kinds: LINE,
     faults: ['failover', 'server-kill', 'server-pause'],
     holds: (_, { store }) => REDIS_GROUPS.has(store),
