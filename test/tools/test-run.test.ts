@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { isPlanName, plans, stepsOf } from '../../tools/test/plans.mjs'
 import type { RunData } from '../../tools/test/report.mjs'
+import { until, within } from '../support/wait.js'
 import { isRunning, PlantedTests } from './planted-tests.js'
 
 let planted: PlantedTests | undefined
@@ -38,10 +38,13 @@ describe('a run of the tests', () => {
     )
     const json = join(tests.root, 'run.json')
     const started = tests.start('run.mjs', ['full', '--json', json, 'redis-a'])
-    while (!/redis-a\.test\.mjs {2}still running after \d+\.\d s, at: slow$/m.test(started.printed()))
-      await sleep(20)
+    // Vitest can hold back the news that the test has started until the next one, so either text is right.
+    const stillRunning = /redis-a\.test\.mjs {2}still running after .* s, (at: .*|between tests)$/m
+    await until('the file is called slow', () => stillRunning.test(started.printed()), {
+      state: () => started.printed(),
+    })
     writeFileSync(join(tests.root, 'go'), '')
-    const result = await started.ended
+    const result = await within('the run ends', started.ended, { state: () => started.printed() })
     expect(result.output).toContain('== [1/1] tests')
     expect(result.output).toMatch(
       /^\[1\/1\] redis {6}redis-a\.test\.mjs {2}2 passed, 2 skipped {2}\d+\.\d s$/m,
@@ -146,11 +149,13 @@ describe('a run of the tests', () => {
           await new Promise((done) => setTimeout(done, 60_000))
         }, 60_000)`,
     })
-    const { child, ended } = tests.start('run.mjs', ['full', 'a.test.mjs'])
+    const started = tests.start('run.mjs', ['full', 'a.test.mjs'])
     const marker = join(tests.root, 'worker')
-    while (!existsSync(marker) || readFileSync(marker, 'utf8') === '') await sleep(20)
-    child.kill(signal)
-    const { code, output, lastLine } = await ended
+    await until('the test runs', () => existsSync(marker) && readFileSync(marker, 'utf8') !== '', {
+      state: () => started.printed(),
+    })
+    started.child.kill(signal)
+    const { code, output, lastLine } = await started.ended
     expect(output).toContain(`The run was interrupted by ${signal}.`)
     // Vitest hands over results with a delay, so the interruption can come before the result of the first test.
     expect(lastLine).toMatch(/^[01] passed, 1 failed, 0 skipped$/)
