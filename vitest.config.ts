@@ -33,7 +33,7 @@ export default defineConfig({
     // Files share the processes of the workers, because loading the library anew for each costs more than most tests.
     isolate: false,
     // Most files wait for servers and leases more than they compute, so six at a time fit on two cores.
-    maxWorkers: isQuick ? 3 : 6,
+    maxWorkers: isQuick ? 4 : 6,
     // How many cases of a file run concurrently where they allow it. They mostly wait for leases.
     maxConcurrency: 12,
     sequence: { sequencer: LongestFirst },

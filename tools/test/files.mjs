@@ -12,7 +12,7 @@ export const quickFiles = {
     'packages/holdfast/test/conformance/{memory,suite}.test.ts',
     'packages/holdfast/test/deadlocks/{flow-text,lock-order,side-by-side,store-identity,wait-graph*,watch}.test.ts',
     'packages/holdfast/test/{consul,etcd,zookeeper,redis,sql}/{address,agent-dates,proto,layout,clock,votes,own-transaction}.test.ts',
-    'packages/holdfast/test/http/{answered-before,fastify-routes,memory,parts,request-limit}.test.ts',
+    'packages/holdfast/test/http/{answered-before,fastify-routes,parts,request-limit}.test.ts',
     'packages/holdfast/test/http-service/{address,client}.test.ts',
     'packages/holdfast/test/idempotency/{fingerprints,keys,local-cache,memory,requirements,values}.test.ts',
     'packages/holdfast/test/observe/{events,registry,zeros}.test.ts',
