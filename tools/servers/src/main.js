@@ -56,7 +56,12 @@ async function install(names) {
   for (const { name, kind, reason } of states) {
     process.stdout.write(`${name}: ${kind}${reason === undefined ? '' : `: ${reason}`}\n`)
   }
-  if (chosen.some(({ name }) => name.startsWith('zookeeper'))) await prepareZookeeper()
+  if (chosen.some(({ name }) => name.startsWith('zookeeper'))) {
+    // Servers start without the archive as well, only slower.
+    await prepareZookeeper().catch((error) => {
+      process.stderr.write(`The class archive of ZooKeeper could not be made: ${error.message}\n`)
+    })
+  }
   const failed = states.filter(({ name, kind }) => kind === 'missing' && needed.has(name))
   if (failed.length > 0)
     process.stderr.write('HOLDFAST_REQUIRE_STORES requires something whose program is missing.\n')

@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { controlledStore } from './controlled.js'
 import { mysqlQuery } from './mysql-wire.js'
 import { postgresQuery } from './postgres-wire.js'
 import { disposeAll } from './process.js'
@@ -16,7 +17,6 @@ import { storeFor, stores } from './registry.js'
 export const sharedServersVariable = 'HOLDFAST_SHARED_SERVERS'
 
 /** @typedef {import('./store.js').StoreOutcome} StoreOutcome */
-/** @typedef {Exclude<StoreOutcome, import('./store.js').StoreNotRun>} StoreReady */
 
 /**
  * What the host answers: `callers` counts how often the store was asked for.
@@ -27,6 +27,18 @@ export const sharedServersVariable = 'HOLDFAST_SHARED_SERVERS'
 
 const databasesOfRedis = 8_192
 const queryMs = 60_000
+
+/** Each caller gets a database of its own in Redis, so there must be more than the usual sixteen. */
+const sharedStores = new Map([
+  ...stores,
+  [
+    'redis',
+    controlledStore('redis', {
+      programs: ['redis-server'],
+      start: () => startRedis({ args: ['--databases', String(databasesOfRedis)] }),
+    }),
+  ],
+])
 
 /**
  * Starts the host. Its servers run until it is disposed of.
@@ -40,7 +52,7 @@ export async function hostSharedServers() {
 
   /** @param {string} name @returns {Promise<HostAnswer>} */
   const answer = async (name) => {
-    const entry = started.get(name) ?? { outcome: startShared(name), callers: 0 }
+    const entry = started.get(name) ?? { outcome: storeFor(name, sharedStores), callers: 0 }
     started.set(name, entry)
     entry.callers += 1
     const { callers } = entry
@@ -74,16 +86,6 @@ export async function hostSharedServers() {
       await rm(folder, { recursive: true, force: true })
     },
   }
-}
-
-/** @param {string} name @returns {Promise<StoreOutcome>} */
-async function startShared(name) {
-  const outcome = await storeFor(name)
-  if (name !== 'redis' || outcome.kind === 'not run') return outcome
-  // Each caller gets a database of its own, so there must be more than the usual sixteen.
-  await outcome.store.dispose()
-  const redis = await startRedis({ args: ['--databases', String(databasesOfRedis)] })
-  return { kind: 'ready', store: { name, url: redis.url, dispose: () => redis.dispose() } }
 }
 
 /**

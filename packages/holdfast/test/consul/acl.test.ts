@@ -90,7 +90,7 @@ describe.skipIf(isMissing)(titled('ACLs', whyMissing), () => {
     const { ID } = JSON.parse(text) as { ID: string }
     await consul.request('DELETE', `/v1/acl/policy/${ID}`)
     expect(await rejection(hold.extend())).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
-    await until('the holder is told', () => hold.signal.aborted)
+    await until('the signal of the hold aborts', () => hold.signal.aborted)
     expect((hold.signal.reason as LockLostError).reason).toBe('expired')
     expect(hold.isHeld).toBe(false)
   })

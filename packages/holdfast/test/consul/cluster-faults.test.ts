@@ -143,7 +143,7 @@ describe.skipIf(isMissing)(titled('three servers', whyMissing), () => {
     const pausedAt = performance.now()
     try {
       // No renewal was sent later that could have been answered, so the lease ends within its length from here.
-      expect((await within('the holder is told', aborted)) - pausedAt).toBeLessThan(ttlMs)
+      expect((await within('the signal of the hold aborts', aborted)) - pausedAt).toBeLessThan(ttlMs)
       expect(hold.isHeld).toBe(false)
       const error: unknown = await locks
         .mutex('other')

@@ -78,7 +78,7 @@ describe.skipIf(isMissing)(titled('a permit whose session was ended', whyMissing
     const hold = await locks.semaphore('ended', 3).acquire()
     const [session] = (await sessionsOf(consul)).filter(({ ID }) => !before.has(ID))
     await consul.request('PUT', `/v1/session/destroy/${session?.ID}`)
-    await until('the holder is told', () => hold.signal.aborted)
+    await until('the signal of the hold aborts', () => hold.signal.aborted)
     await until('nothing is left', async () => (await namesOf('ended')).length === 0)
   })
 })

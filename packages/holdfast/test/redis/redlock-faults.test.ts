@@ -99,7 +99,7 @@ describe('nodes that hang', () => {
     )
     const hold = await a?.mutex('a').acquire()
     await masters.pause(2, 3, 4)
-    await until('the holder is told', async () => hold?.signal.aborted === true)
+    await until('the signal of the hold aborts', async () => hold?.signal.aborted === true)
     await masters.resume(2, 3, 4)
     const next = await b?.mutex('a').acquire({ waitMs: TIMEOUT_MS / 2 })
     expect(hold?.isHeld).toBe(false)

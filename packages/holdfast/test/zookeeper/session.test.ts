@@ -196,7 +196,7 @@ describe.skipIf(isMissing)(titled('a folder that somebody removes', whyMissing),
     const hold = await locks.mutex('orders').acquire({ ttlMs: 3_000 })
     for (const name of await children()) await direct.delete(`${base}/orders/${name}`)
     await direct.delete(`${base}/orders`)
-    await until('the holder is told', async () => hold.signal.aborted)
+    await until('the signal of the hold aborts', async () => hold.signal.aborted)
     expect((hold.signal.reason as LockLostError).reason).toBe('evicted')
   })
 })
