@@ -54,10 +54,12 @@ describe('a service that stops', () => {
 
   it('says that it is not ready while it drains, and takes no new claims', async () => {
     const { service } = await start()
-    const closing = service.close({ noticeMs: 5_000 })
-    const ready = await ask(`${service.url}/readyz`, {})
-    const acquired = await post(service, pathOf('a', 'acquire'))
-    const alive = await ask(`${service.url}/healthz`, {})
+    const closing = service.close({ noticeMs: 10_000 })
+    const [ready, acquired, alive] = await Promise.all([
+      ask(`${service.url}/readyz`, {}),
+      post(service, pathOf('a', 'acquire')),
+      ask(`${service.url}/healthz`, {}),
+    ])
     expect([ready.status, ready.json]).toMatchObject([503, { code: 'DRAINING' }])
     expect([acquired.status, acquired.json]).toMatchObject([503, { code: 'DRAINING' }])
     expect(alive.status).toBe(200)

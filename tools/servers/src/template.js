@@ -49,8 +49,8 @@ export async function makeData(recipe, folder) {
  * @param {string} to
  */
 function copy(from, to) {
-  // The owner is kept, because PostgreSQL wants to be the owner of its data.
-  return run('cp', ['-a', from, to], { timeout: makeMs })
+  // The owner is kept, because PostgreSQL wants to be the owner of its data. Two thirds of MySQL's files are zeros.
+  return run('cp', ['-a', '--sparse=always', from, to], { timeout: makeMs })
 }
 
 /**

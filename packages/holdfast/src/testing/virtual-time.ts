@@ -15,6 +15,7 @@ export class VirtualTime {
   #order = 0
   #pending = 0
   readonly #heap: Event[] = []
+  #seeds = 0
 
   get nowMs(): number {
     return this.#now
@@ -23,6 +24,12 @@ export class VirtualTime {
   /** How many events are still to come. */
   get pending(): number {
     return this.#pending
+  }
+
+  /** A seed for each runtime on this time: 1, 2, and so on, whatever else the process has run before. */
+  nextSeed(): number {
+    this.#seeds += 1
+    return this.#seeds
   }
 
   schedule(atMs: number, run: () => void): Timer {
@@ -145,7 +152,16 @@ export class SeededRandom implements Random {
   }
 }
 
-let nextSeed = 1
+let nextIds = 1
+
+/** Two runtimes of one seed would make the same claim ids, so the ids have a seed that no other runtime of the process has. */
+class UniqueIds extends SeededRandom {
+  readonly #ids = new SeededRandom(nextIds++)
+
+  override id(): string {
+    return this.#ids.id()
+  }
+}
 
 /** A runtime on virtual time, for tests of code that uses locks: `createLocks(backend, options, new VirtualRuntime())`. */
 export class VirtualRuntime implements Runtime {
@@ -165,9 +181,9 @@ export class VirtualRuntime implements Runtime {
     start: (afterMs, run) => this.time.schedule(this.time.nowMs + afterMs, run),
   }
 
-  /** Two runtimes of one seed would make the same claim ids, so each gets its own unless told otherwise. */
-  constructor(time: VirtualTime = new VirtualTime(), seed = nextSeed++) {
+  /** With a seed, a run can be repeated exactly; without one, all but the claim ids. Runtimes on one time need different seeds. */
+  constructor(time: VirtualTime = new VirtualTime(), seed?: number) {
     this.time = time
-    this.random = new SeededRandom(seed)
+    this.random = seed === undefined ? new UniqueIds(time.nextSeed()) : new SeededRandom(seed)
   }
 }

@@ -8,10 +8,10 @@ import { openRedis } from '../../src/backends/redis/open.js'
 import { createLocks } from '../../src/client/client.js'
 import type { Backend } from '../../src/core/backend.js'
 import { type RedisClient, redisBackend } from '../../src/redis.js'
-import { describeBackend, type OpenedStore } from '../../src/testing.js'
+import { describeBackend, type OpenedStore, type SkipRequest } from '../../src/testing.js'
 import { conformanceRunner } from '../support/conformance-runner.js'
-import { skippedOn } from './cluster-themes.js'
 import { killWhileHolding } from './crash-child.js'
+import { skippedOn } from './skipped-themes.js'
 
 export type StoreName = 'redis' | 'redis-masters' | 'redis-sentinel' | 'redis-cluster'
 
@@ -21,6 +21,8 @@ export interface Variant {
   readonly options: string
   /** Whether cases use ready clients, as a program would give them, instead of some of their own by URL. */
   readonly ready?: 'ioredis' | 'redis'
+  /** Themes that another variant runs. */
+  readonly skip?: readonly SkipRequest[]
 }
 
 /** As many as a case has clients, more or less: those that share one share only its connection. */
@@ -59,7 +61,8 @@ export async function describeRedis(store: StoreName, variants: readonly Variant
     for (const end of ends) await end()
     await outcome.store.dispose()
   })
-  for (const { name, options, ready } of variants) {
+  for (const { name, options, ready, skip: ownSkip = [] } of variants) {
+    const skip = [...skippedOn(store), ...ownSkip]
     const url = `${outcome.store.url}?${options}`
     const opener: Opener =
       ready === undefined
@@ -69,10 +72,10 @@ export async function describeRedis(store: StoreName, variants: readonly Variant
       name,
       ...conformanceRunner,
       open: () => open(url, opener),
-      skip: skippedOn(store),
+      skip,
     })
     it(`${name}: left out only what the guarantees explain`, () => {
-      const expected = new Set(skippedOn(store).map(({ theme }) => theme))
+      const expected = new Set(skip.map(({ theme }) => theme))
       const others = summary.skipped.filter(({ by, theme }) => by !== 'guarantee' && !expected.has(theme))
       expect(others).toEqual([])
       expect(summary.ran.length + summary.skipped.length).toBe(summary.total)

@@ -1,3 +1,4 @@
+import type { SkipRequest } from '../../src/testing.js'
 import { describeStore, type Opener, type Variant } from './stores.js'
 
 export type SqlStoreName = 'postgres' | 'mariadb' | 'mysql'
@@ -6,13 +7,14 @@ export interface SqlVariant {
   readonly recipe: string
   /** Further options of the URL. */
   readonly options?: string
+  /** Themes that another variant or store runs. */
+  readonly skip?: readonly SkipRequest[]
 }
 
 /** Each transaction needs a connection of its own, and one case has very many of them. */
 const MAX: Readonly<Record<string, number>> = { 'for-update': 220, 'advisory-xact': 220 }
 
-/** Tables of its own for each case or, for recipes without any, only names that no other client of the case has. */
-function variantOf({ recipe, options = '' }: SqlVariant): Variant {
+function variantOf({ recipe, options = '', skip = [] }: SqlVariant): Variant {
   const hasTables = recipe === 'rows' || recipe === 'for-update'
   return {
     recipe: `${recipe}${options}`,
@@ -20,8 +22,8 @@ function variantOf({ recipe, options = '' }: SqlVariant): Variant {
       const own = `${url}?recipe=${recipe}&max=${MAX[recipe] ?? 4}${options}`
       return hasTables ? `${own}&tablePrefix=${tag}_` : own
     },
-    migrates: true,
-    sharesNames: !hasTables,
+    sharesPart: true,
+    skip,
   }
 }
 

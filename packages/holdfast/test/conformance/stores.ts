@@ -3,44 +3,50 @@ import { sharedStoreFor } from 'holdfast-servers'
 import { afterAll, expect, it } from 'vitest'
 import { createLocks, type Locks } from '../../src/client/client.js'
 import type { Backend } from '../../src/core/backend.js'
-import { describeBackend, type OpenedStore } from '../../src/testing.js'
+import { describeBackend, type OpenedStore, RelayBackend, type SkipRequest } from '../../src/testing.js'
 import { conformanceRunner } from '../support/conformance-runner.js'
-import { skippedOn } from './cluster-themes.js'
 import { Corner } from './corner.js'
 import { killWhileHolding } from './crash-child.js'
+import { skippedOn } from './skipped-themes.js'
 
 /** One way to run the suite on a store. */
 export interface Variant {
   readonly recipe: string
-  /** The URL of a fresh part of the store, with tables, keys or at least names that no other case has. */
+  /** The URL of a fresh part of the store. */
   readonly urlFor: (url: string, tag: string) => string
-  /** Whether something must be made there first. */
-  readonly migrates?: boolean
-  /** Whether `urlFor` cannot keep cases apart, because the recipe has neither tables nor prefixes. */
-  readonly sharesNames?: boolean
+  /** Whether all cases share one part, because tables must be made in it first. Each case has names of its own there. */
+  readonly sharesPart?: boolean
+  /** Themes that another variant runs. */
+  readonly skip?: readonly SkipRequest[]
 }
 
 export type Opener = (url: string) => Promise<Backend>
 
-interface Separation {
-  readonly migrates: boolean
-  /** What all names of the case begin with at the store. */
-  readonly corner: string
+/** A backend that outlives the client of one case. */
+class Lasting extends RelayBackend {
+  override async open(): Promise<void> {}
+
+  override async close(): Promise<void> {}
 }
 
-async function openStore(
-  url: string,
-  opener: Opener,
-  { migrates, corner }: Separation,
-): Promise<OpenedStore> {
-  const opened = async (): Promise<Backend> =>
-    corner === '' ? await opener(url) : new Corner(await opener(url), corner)
-  const operator = await createLocks(await opened(), { requestMs: 30_000 })
-  if (migrates) await operator.migrate()
+/** A part of the store, and the client that looks after it beside the clients of a case. */
+interface Part {
+  readonly url: string
+  /** What all names of the case begin with at the store. */
+  readonly corner: string
+  readonly operator: Backend
+}
+
+function cornered(backend: Backend, corner: string): Backend {
+  return corner === '' ? backend : new Corner(backend, corner)
+}
+
+async function openStore({ url, corner, operator: backend }: Part, opener: Opener): Promise<OpenedStore> {
+  const operator = await createLocks(cornered(backend, corner), { requestMs: 30_000 })
   const taken = new Set<string>()
   return {
     connect: async (settings, wrap = (backend) => backend) =>
-      await createLocks(wrap(noting(await opened(), taken)), settings),
+      await createLocks(wrap(noting(cornered(await opener(url), corner), taken)), settings),
     sever: async (name) => void (await operator.evict(name, { reason: 'severed by the suite' })),
     async crash(name, { ttlMs }) {
       taken.add(name)
@@ -73,6 +79,40 @@ async function held(operator: Locks, taken: ReadonlySet<string>): Promise<string
   return names
 }
 
+function freshTag(): string {
+  return `t${randomBytes(5).toString('hex')}`
+}
+
+function onPartsOfTheirOwn(fresh: () => string, opener: Opener): () => Promise<OpenedStore> {
+  return async () => {
+    const url = fresh()
+    return await openStore({ url, corner: '', operator: await opener(url) }, opener)
+  }
+}
+
+/** Tables are made once, and one connection looks after all cases: both cost a server more than most cases do. */
+function onOnePart(url: string, opener: Opener): () => Promise<OpenedStore> {
+  let keeper: Promise<Keeper> | undefined
+  afterAll(async () => void (await (await keeper)?.locks.close()))
+  return async () => {
+    keeper ??= keeperOf(url, opener)
+    const operator = new Lasting((await keeper).backend)
+    return await openStore({ url, corner: `${freshTag()}:`, operator }, opener)
+  }
+}
+
+interface Keeper {
+  readonly locks: Locks
+  readonly backend: Backend
+}
+
+async function keeperOf(url: string, opener: Opener): Promise<Keeper> {
+  const backend = await opener(url)
+  const locks = await createLocks(backend)
+  await locks.migrate()
+  return { locks, backend }
+}
+
 /** Registers the suite for each recipe, one after the other, on one store. */
 export async function describeStore(
   store: string,
@@ -85,16 +125,14 @@ export async function describeStore(
     return
   }
   afterAll(() => outcome.store.dispose())
-  for (const { recipe, urlFor, migrates = false, sharesNames = false } of variants) {
+  for (const { recipe, urlFor, sharesPart = false, skip: ownSkip = [] } of variants) {
+    const skip = [...skippedOn(store), ...ownSkip]
     const name = `${store} ${recipe}`
-    const open = (): Promise<OpenedStore> => {
-      const tag = `t${randomBytes(5).toString('hex')}`
-      const corner = sharesNames ? `${tag}:` : ''
-      return openStore(urlFor(outcome.store.url, tag), opener, { migrates, corner })
-    }
-    const summary = await describeBackend({ name, ...conformanceRunner, open, skip: skippedOn(store) })
+    const fresh = (): string => urlFor(outcome.store.url, freshTag())
+    const open = sharesPart ? onOnePart(fresh(), opener) : onPartsOfTheirOwn(fresh, opener)
+    const summary = await describeBackend({ name, ...conformanceRunner, open, skip })
     it(`${name}: left out only what the guarantees explain`, () => {
-      const expected = new Set(skippedOn(store).map(({ theme }) => theme))
+      const expected = new Set(skip.map(({ theme }) => theme))
       const others = summary.skipped.filter(({ by, theme }) => by !== 'guarantee' && !expected.has(theme))
       expect(others).toEqual([])
       expect(summary.ran.length + summary.skipped.length).toBe(summary.total)

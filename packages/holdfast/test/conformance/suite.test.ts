@@ -4,11 +4,13 @@ import { createLocks } from '../../src/client/client.js'
 import { InvalidInputError } from '../../src/index.js'
 import { MemoryStore, memoryBackend } from '../../src/memory.js'
 import {
+  type CaseGroup,
   type ConformanceSummary,
   conformanceCases,
   describeBackend,
   type OpenedStore,
   RelayBackend,
+  type RunnerGroup,
   type SkipRequest,
 } from '../../src/testing.js'
 import { CollectingRunner } from './collecting-runner.js'
@@ -96,6 +98,39 @@ describe('a planted fault makes the suite fail', () => {
       await expect(faulty.run(fault.theme, fault.caughtBy)).rejects.toThrow()
     })
   }
+})
+
+describe('a case that waits in vain', () => {
+  it('fails with what it waited for and what the store has', async () => {
+    const runner = await collect(() => {
+      const store = new MemoryStore()
+      return { ...opened(store, () => memoryBackend(store)), sever: async () => {} }
+    }, 2_000)
+    const title = 'a hold that is severed aborts its signal with a LockLostError and is not held'
+    await expect(runner.run('loss', title)).rejects.toThrow(
+      /^Within 2000 ms: the case comes to its end\. The store has: [^]*'severed'[^]*holders: \[ \{/,
+    )
+  })
+})
+
+describe('the groups', () => {
+  it('are the themes with their tags, and cases that run alone come last', async () => {
+    const groups: CaseGroup[] = []
+    const { it } = new CollectingRunner()
+    const store = new MemoryStore()
+    const open = async (): Promise<OpenedStore> => opened(store, () => memoryBackend(store))
+    const group: RunnerGroup = (each, body) => {
+      groups.push(each)
+      body()
+    }
+    await describeBackend({ name: 'memory', describe: (_, body) => body(), it, group, open })
+    expect(new Set(groups.map(({ name }) => name))).toEqual(new Set(conformanceCases().keys()))
+    const [first] = groups
+    expect(first).toMatchObject({ name: 'exclusion', tags: ['exclusion'], alone: false })
+    const alone = groups.map((each) => each.alone)
+    expect(alone).toEqual(alone.toSorted())
+    expect(alone).toContain(true)
+  })
 })
 
 describe('what applies', () => {

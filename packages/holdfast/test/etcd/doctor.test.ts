@@ -140,7 +140,7 @@ describe.skipIf(missing.length > 0)(
       const server = await startedFull()
       const findings = await examine(server.url)
       expect(findings.find(({ check }) => check === 'alarms')).toMatchObject({ level: 'danger' })
-      const locks = await locksAt(server.url, { outageMs: 0 })
+      const locks = await locksAt(server.url)
       const error = await rejection(locks.mutex('a').tryAcquire())
       expect(error).toBeInstanceOf(BackendUnavailableError)
       expect(String(error)).toContain('no space')

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import mysql from 'mysql2/promise'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../../../test/support/wait.js'
@@ -152,13 +151,11 @@ await describeMysql('a failing server', (place) => {
       const [ids] = await pool.query<mysql.RowDataPacket[]>('SELECT CONNECTION_ID() AS id')
       const failure = backend.attempt(waiter, { waitMs: 1, leaseMs: 30_000 }).catch((error: unknown) => error)
       const id = String(ids[0]?.['id'])
-      const processes = (): ReturnType<typeof place.server.query> =>
-        place.server.query('SHOW FULL PROCESSLIST')
-      const isRunning = async (): Promise<boolean> =>
-        (await processes()).some(([each, , , , command]) => String(each) === id && command !== 'Sleep')
-      await until('the step runs', isRunning, { limitMs: 20_000, state: processes })
-      // Long enough for it to come to the row that is locked.
-      await pause(300)
+      const transactions = (): ReturnType<typeof place.server.query> =>
+        place.server.query('SELECT trx_mysql_thread_id, trx_state FROM information_schema.innodb_trx')
+      const isLockedOut = async (): Promise<boolean> =>
+        (await transactions()).some(([each, state]) => String(each) === id && state === 'LOCK WAIT')
+      await until('the step waits for the row', isLockedOut, { everyMs: 100, state: transactions })
       await place.server.query(`${kill} ${id}`)
       expect(await failure).toBeInstanceOf(OutcomeUnknownError)
       await other.query('ROLLBACK')

@@ -1,15 +1,13 @@
 /** What is special about records whose owners are kept alive by sessions of the store, on a real server. */
 
 import { randomBytes } from 'node:crypto'
-import { performance } from 'node:perf_hooks'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { startProxy } from 'holdfast-servers'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { InvalidInputError, OutcomeUnknownError, UnsupportedError } from '../../src/core/errors.js'
 import type { ClaimAnswer, ClaimAsk, ClaimRef, RecordStore } from '../../src/core/records.js'
 
 const TIMEOUT_MS = 90_000
-const EVENTUALLY_MS = 60_000
 const LEASE_MS = 1_000
 
 /** A server, and a way to its keys beside the library. */
@@ -37,14 +35,6 @@ export function askOf(changes: Partial<ClaimAsk> = {}): ClaimAsk {
     takeOver: true,
     onlyIssued: false,
     ...changes,
-  }
-}
-
-export async function eventually(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const end = performance.now() + EVENTUALLY_MS
-  while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`It did not come about that ${what}.`)
-    await sleep(30)
   }
 }
 
@@ -81,7 +71,7 @@ async function takenOver(
   ask: ClaimAsk,
 ): Promise<Extract<ClaimAnswer, { kind: 'claimed' }>> {
   let answer = await store.claim(ask)
-  await eventually('it is taken over', async () => {
+  await until('it is taken over', async () => {
     answer = await store.claim(ask)
     return answer.kind === 'claimed'
   })
@@ -132,16 +122,13 @@ function describeOwners(server: () => SessionServer): void {
     const next = await takenOver(b, { ...own.ask, owner: 'rival', leaseMs: 60_000 })
     expect(next.fence).toBeGreaterThan(own.fence)
     proxy.refuse(false)
-    await eventually('it hears that it was taken over from', async () => {
+    await until('it hears that it was taken over from', async () => {
       const [answer] = await a
         .renew([{ ...ref(own), leaseMs: LEASE_MS, retentionMs: 1_000 }])
         .catch(() => ['unknown'])
       return answer === 'lost'
     })
-    await eventually(
-      'the server answers again',
-      async () => (await a.read(own.key).catch(() => null)) !== null,
-    )
+    await until('the server answers again', async () => (await a.read(own.key).catch(() => null)) !== null)
     expect(await a.finish(completed(own, 'late'))).toBe('stale')
     expect(await b.read(own.key)).toMatchObject({ state: 'in-progress', owner: 'rival', fence: next.fence })
   })
@@ -159,7 +146,7 @@ function describeOwners(server: () => SessionServer): void {
       await claimed(a, askOf({ leaseMs: ask.leaseMs }))
       proxy.holdReplies(true)
       const claiming = a.claim(ask).catch((error: unknown) => error)
-      await eventually('the server has it', async () => (await b.read(ask.key)) !== null)
+      await until('the server has it', async () => (await b.read(ask.key)) !== null)
       proxy.cut()
       proxy.holdReplies(false)
       expect(await claiming).toBeInstanceOf(OutcomeUnknownError)
@@ -168,7 +155,7 @@ function describeOwners(server: () => SessionServer): void {
     await unanswered(asked)
     const fence = (await b.read(asked.key))?.fence
     let again: ClaimAnswer | null = null
-    await eventually('its owner asks again', async () => {
+    await until('its owner asks again', async () => {
       again = await a.claim(asked).catch(() => null)
       return again !== null
     })
@@ -244,7 +231,7 @@ function describeContents(server: () => SessionServer): void {
     expect(await store.read(own.key)).toMatchObject({ state: 'in-progress', owner: own.owner })
     expect(await store.renew([{ ...ref(own), leaseMs: 60_000, retentionMs: 1_000 }])).toEqual(['held'])
     expect(await store.finish(completed(own, 'kept', 1))).toBe('done')
-    await eventually('it is over', async () => (await store.read(own.key)) === null)
+    await until('it is over', async () => (await store.read(own.key)) === null)
     await store.purge?.(10)
     expect(await claimed(store, { ...own.ask, owner: 'next' })).toMatchObject({ key: own.key })
     expect(await store.forget(own.key)).toBe(true)

@@ -147,10 +147,10 @@ async function expectIdlenessIsNoticed(target: SqlTarget): Promise<void> {
 }
 
 async function expectShortageIsTold(target: SqlTarget): Promise<void> {
-  const party = await partyAt(target, { ...LONG, outageMs: 1_000 }, { max: 2 })
+  const party = await partyAt(target, { ...LONG, outageMs: 6_000 }, { max: 2 })
   const [first, second, third] = [freshName(), freshName(), freshName()]
   const hold = await party.locks.mutex(first).acquire()
-  const more = [second, third].map((name) => party.locks.mutex(name).acquire({ waitMs: 20_000 }))
+  const more = [second, third].map((name) => party.locks.mutex(name).acquire({ waitMs: 60_000 }))
   if (target.keeping === 'transaction') {
     const errors = await within('they are told', Promise.all(more.map(rejection)))
     for (const error of errors) {

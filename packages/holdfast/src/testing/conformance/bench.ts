@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import type { Locks } from '../../client/client.js'
-import type { Backend, Guarantees } from '../../core/backend.js'
+import type { Backend, Guarantees, ResourceView } from '../../core/backend.js'
 import type { Hold } from '../../core/hold.js'
 import type { ClientOptions } from '../../core/options.js'
 import type { Lockable } from '../../primitives/lock.js'
 import { type CountingBackend, countingBackend } from './counting-backend.js'
 import { FaultPlan, faulty } from './faulty-backend.js'
-import { PATIENCE_MS, sleep, until, within } from './waiting.js'
+import { LimitError, PATIENCE_MS, sleep, textOf, until, within } from './waiting.js'
 
 export interface CrashOptions {
   readonly ttlMs: number
@@ -32,6 +32,9 @@ export interface OpenedStore {
   leftovers(): Promise<readonly string[]>
   close(): Promise<void>
 }
+
+/** How many resources the error of a failed case shows. */
+const SHOWN_MAX = 10
 
 /** A lease of about this length that the store accepts. */
 export function ttl(guarantees: Guarantees, wishMs = 500): number {
@@ -149,11 +152,29 @@ export class Bench {
       return left.length === 0
     }
     try {
-      await until(isEmpty, 'nothing is left in the store', 3 * this.keptMs + PATIENCE_MS)
+      await until(isEmpty, 'nothing is left in the store', { limitMs: 3 * this.keptMs + PATIENCE_MS })
     } catch {
       assert.deepEqual(left, [], 'Something is left in the store after every client was closed.')
     } finally {
       await this.store.close()
+    }
+  }
+
+  /** The error of a case that waited in vain, with what stands in the store now. */
+  async explain(error: LimitError): Promise<Error> {
+    const shown = await textOf(() => this.#shown())
+    return Object.assign(new LimitError({ message: `${error.message} The store has: ${shown}.` }), {
+      cause: error,
+    })
+  }
+
+  async #shown(): Promise<readonly ResourceView[]> {
+    const names = await this.store.leftovers()
+    const locks = await this.store.connect()
+    try {
+      return await Promise.all(names.slice(0, SHOWN_MAX).map((name) => locks.inspect(name)))
+    } finally {
+      await locks.close()
     }
   }
 

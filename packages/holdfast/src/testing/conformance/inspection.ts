@@ -203,7 +203,7 @@ const evicting: readonly Case[] = [
       if (bench.guarantees.shows === 'claims') assert.equal(evicted[0]?.note, 'stuck')
       await using next = await b.mutex('stuck').tryAcquire()
       assert(next !== null, 'An evicted lock was not free.')
-      await until(() => hold.signal.aborted, 'the evicted holder learns of it', 2 * PATIENCE_MS)
+      await until(() => hold.signal.aborted, 'the evicted holder learns of it', { limitMs: 2 * PATIENCE_MS })
       asError(LockLostError, hold.signal.reason)
       await hold.release()
       next.assertHeld()

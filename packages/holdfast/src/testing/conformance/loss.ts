@@ -9,7 +9,7 @@ import { asError, later, PATIENCE_MS, rejectionOf, StallWatch, sleep, until } fr
 
 /** Waits for the signal, and gives the reason that it aborted with. */
 async function lossOf(hold: Hold): Promise<LockLostError> {
-  await until(() => hold.signal.aborted, 'the signal of a lost hold aborts', 2 * PATIENCE_MS)
+  await until(() => hold.signal.aborted, 'the signal of a lost hold aborts', { limitMs: 2 * PATIENCE_MS })
   return asError(LockLostError, hold.signal.reason)
 }
 

@@ -7,6 +7,8 @@ import { asError, later, PATIENCE_MS, rejectionOf, sleep, until, within } from '
 
 /** How long a request may take in these cases: short, so that the ones without an answer are given up soon. */
 const REQUEST_MS = 1_000
+/** It also limits how long a client may take to open, so it is long enough for a machine that is busy. */
+const OUTAGE_MS = 6_000
 
 /** Later than every deadline that `REQUEST_MS` makes. */
 const LATE_MS = 2_500
@@ -220,7 +222,7 @@ const troubled: readonly Case[] = [
     title: 'a store that stays away ends the wait with the error after `outageMs`',
     async run(bench) {
       const plan = new FaultPlan({ on: 'attempt', fault: 'refuse' })
-      const locks = await bench.faulted(plan, { outageMs: 300 })
+      const locks = await bench.faulted(plan, { outageMs: OUTAGE_MS })
       asError(BackendUnavailableError, await rejectionOf(locks.mutex('away').acquire()))
     },
   },
@@ -240,7 +242,7 @@ const troubled: readonly Case[] = [
     title: 'a store that never answers hangs no caller',
     async run(bench) {
       const silent = { on: ['attempt', 'inspect', 'evict'], fault: 'swallow-request' } as const
-      const settings = { requestMs: REQUEST_MS, outageMs: 2 * REQUEST_MS }
+      const settings = { requestMs: REQUEST_MS, outageMs: OUTAGE_MS }
       const locks = await bench.faulted(new FaultPlan(silent), settings)
       asError(OutcomeUnknownError, await rejectionOf(locks.mutex('silent').tryAcquire()))
       asError(OutcomeUnknownError, await rejectionOf(locks.mutex('silent').acquire()))

@@ -129,7 +129,7 @@ export const reentrancy: Theme = {
         const work = async (hold: Hold): Promise<never> => {
           await bench.store.sever('nested')
           await using next = await b.mutex('nested').acquire({ waitMs: PATIENCE_MS })
-          await until(() => hold.signal.aborted, 'the loss is noticed', 2 * PATIENCE_MS)
+          await until(() => hold.signal.aborted, 'the loss is noticed', { limitMs: 2 * PATIENCE_MS })
           assert.equal(await mutex.tryAcquire(), null)
           next.assertHeld()
           throw own

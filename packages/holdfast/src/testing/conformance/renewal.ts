@@ -62,7 +62,7 @@ const living: readonly Case[] = [
       const hold = await locks.mutex('fixed').acquire({ ttlMs: bench.shortMs, renew: false })
       // A grant that was long under way is brought to its full length before the caller gets it.
       const before = counter.calls('renew')
-      await until(() => !hold.isHeld, 'the fixed lease ends', bench.shortMs + PATIENCE_MS)
+      await until(() => !hold.isHeld, 'the fixed lease ends', { limitMs: bench.shortMs + PATIENCE_MS })
       assert.equal(counter.calls('renew'), before)
       await hold.release()
     },

@@ -2,7 +2,7 @@ import { InvalidInputError } from '../../core/errors.js'
 import { Bench, type OpenedStore } from './bench.js'
 import type { Case, Conditions, SafetyTag, Theme, Unmet } from './theme.js'
 import { THEMES } from './themes.js'
-import { within } from './waiting.js'
+import { LimitError, within } from './waiting.js'
 
 /** As much of a test runner as the suite needs. Vitest, `node:test` and mocha all fit. */
 export interface RunnerIt {
@@ -168,12 +168,14 @@ function register(
       ran.push({ theme: theme.name, case: each.title, outcome })
     }
     const bench = new Bench(await options.open(), guarantees)
+    const limitMs = options.caseLimitMs ?? CASE_LIMIT_MS
     try {
-      await within(each.run(bench), 'the case comes to its end', options.caseLimitMs ?? CASE_LIMIT_MS)
+      await within(each.run(bench), 'the case comes to its end', { limitMs })
     } catch (error) {
       note('failed')
+      const explained = error instanceof LimitError ? await bench.explain(error) : error
       await bench.abandon()
-      throw error
+      throw explained
     }
     try {
       await bench.finish()

@@ -80,15 +80,15 @@ export class RecordBench {
     return await this.#connect()
   }
 
-  /** Asks until it is so, with a pause each time, and fails where it does not become so. */
-  async until(check: () => Promise<boolean>, what: string): Promise<void> {
+  /** Asks until it is so, with a pause each time. Where it does not become so, the error shows the record of the key. */
+  async until(check: () => Promise<boolean>, what: string, key: string): Promise<void> {
     const paused = async (): Promise<boolean> => {
       if (await check()) return true
       // Asking all the time would only slow down the cases that run beside this one.
       await sleep(PAUSE_MS)
       return false
     }
-    await until(paused, what, this.patienceMs)
+    await until(paused, what, { limitMs: this.patienceMs, state: () => this.b.read(key) })
   }
 
   ask(changes: Partial<ClaimAsk> = {}): ClaimAsk {
@@ -135,7 +135,7 @@ export class RecordBench {
       assert.equal(answer.kind, 'in-progress')
       return false
     }
-    await this.until(check, 'the lease ends')
+    await this.until(check, 'the lease ends', own.key)
   }
 
   /** Somebody else takes it over as soon as the store lets them. */
@@ -153,7 +153,7 @@ export class RecordBench {
       assert.equal(answer.kind, 'in-progress')
       return false
     }
-    await this.until(check, 'the lease ends and somebody else takes over')
+    await this.until(check, 'the lease ends and another client takes over', own.key)
     const [taken] = answers
     assert(taken !== undefined)
     return taken
@@ -166,7 +166,7 @@ export class RecordBench {
   async untilGone(key: string): Promise<void> {
     const isGone = async (): Promise<boolean> =>
       (await this.b.read(key)) === null && (await this.a.read(key)) === null
-    await this.until(isGone, 'the record is gone after its retention')
+    await this.until(isGone, 'the record is gone after its retention', key)
   }
 
   end(own: OwnClaim, state: FinishAsk['state'], result: string | null = null): FinishAsk {

@@ -97,7 +97,8 @@ const ending: readonly RecordCase[] = [
       const own = await bench.claim({ retentionMs: SHORT_MS })
       await bench.a.finish(bench.end(own, 'completed', 'once'))
       const again = { ...bench.end(own, 'completed', 'twice'), retentionMs: 3_600_000 }
-      await bench.until(async () => (await bench.a.finish(again)) === 'stale', 'the record ends all the same')
+      const isStale = async (): Promise<boolean> => (await bench.a.finish(again)) === 'stale'
+      await bench.until(isStale, 'the record ends all the same', own.key)
       await bench.untilGone(own.key)
     },
   },

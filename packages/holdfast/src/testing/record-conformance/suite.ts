@@ -56,7 +56,7 @@ export async function describeRecords(options: RecordConformanceOptions): Promis
   const ran: { case: string; outcome: 'passed' | 'failed' }[] = []
   const skipped: { case: string; reason: string }[] = []
   const start = (each: RecordCase): Promise<void> =>
-    later(within(each.run(bench), 'the case comes to its end', limitMs))
+    later(within(each.run(bench), 'the case comes to its end', { limitMs }))
   const waiting = new Map<RecordCase, Promise<void>>()
   const toStart: RecordCase[] = []
   /** The first case that waits starts all that do. */
@@ -107,7 +107,9 @@ async function openBench({ open }: RecordConformanceOptions): Promise<{
     return store
   }
   const close = async (): Promise<void> => {
-    await within(Promise.all(clients.map((store) => store.close())), 'every client closes', 3 * PATIENCE_MS)
+    await within(Promise.all(clients.map((store) => store.close())), 'every client closes', {
+      limitMs: 3 * PATIENCE_MS,
+    })
   }
   try {
     const [a, b] = [await connect(), await connect()]

@@ -191,7 +191,7 @@ const becoming: readonly RecordCase[] = [
       await bench.a.issue(key, 1_000)
       const isMissing = async (): Promise<boolean> =>
         (await bench.b.spend({ key, count: true })).kind === 'missing'
-      await bench.until(isMissing, 'a token that is shown all the time expires')
+      await bench.until(isMissing, 'a token that is shown all the time expires', key)
     },
   },
 ]

@@ -159,7 +159,7 @@ export class RunBench {
       await sleep(50)
       return false
     }
-    await until(paused, what, this.patienceMs)
+    await until(paused, what, { limitMs: this.patienceMs })
   }
 
   /** The events of one key. Where several cases run at once, each looks at its own. */

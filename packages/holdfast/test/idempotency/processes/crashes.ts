@@ -3,7 +3,8 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { type Crew, type Failpoint, freshTarget, type Order, PATIENCE_MS, until } from './crew.js'
+import { until } from '../../../../../test/support/wait.js'
+import { type Crew, type Failpoint, freshTarget, type Order, PATIENCE_MS } from './crew.js'
 import type { ProcessBench, ProcessCase } from './suite.js'
 
 const PATIENT = { inFlight: { waitMs: PATIENCE_MS } }
@@ -27,9 +28,9 @@ async function crashed(crew: Crew, failpoint: Failpoint, order: Partial<Order> =
 }
 
 async function untilAbandoned({ observer }: ProcessBench, { target }: Order): Promise<void> {
-  await until('the record is abandoned', async () =>
-    (await observer.inspect(target))?.state === 'abandoned' ? true : null,
-  )
+  const state = (): Promise<unknown> => observer.inspect(target)
+  const isAbandoned = async (): Promise<boolean> => (await observer.inspect(target))?.state === 'abandoned'
+  await until('the record is abandoned', isAbandoned, { limitMs: PATIENCE_MS, everyMs: 50, state })
 }
 
 export const crashing: readonly ProcessCase[] = [
@@ -106,9 +107,8 @@ async function stalled(bench: ProcessBench, order: Omit<Order, 'target'>) {
   const given: Order = { target: freshTarget(), ...order }
   const job = worker.give(given)
   const { fence } = await job.told('began')
-  await until('the step before the wait is stored', async () =>
-    (await bench.observer.store.read(bench.recordKeyOf(given.target)))?.progress ? true : null,
-  )
+  const read = () => bench.observer.store.read(bench.recordKeyOf(given.target))
+  await until('the step before the wait is stored', async () => (await read())?.progress, { state: read })
   worker.stop()
   // One that stands still inside a transaction of SQLite blocks all others, which is another story.
   await until('it stands still where nobody waits for it', async () => {
@@ -119,7 +119,7 @@ async function stalled(bench: ProcessBench, order: Omit<Order, 'target'>) {
     worker.goOn()
     await sleep(100)
     worker.stop()
-    return null
+    return false
   })
   return { worker, job, order: given, fence: BigInt(fence) }
 }

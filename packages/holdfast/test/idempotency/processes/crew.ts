@@ -7,7 +7,6 @@ import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { atDepth } from '../../../../../test/support/depth.js'
 import type { OnAbandoned, RunOptions, Target } from '../../../src/idempotency.js'
@@ -246,14 +245,4 @@ async function linesOf(path: string): Promise<readonly string[]> {
 export function freshTarget(): Target {
   const scope = { tenant: 'acme', operation: 'order.create' }
   return { scope, key: randomBytes(12).toString('base64url'), input: { amount: 5 } }
-}
-
-export async function until<T>(what: string, look: () => Promise<T | null>): Promise<T> {
-  const endsAt = performance.now() + PATIENCE_MS
-  for (;;) {
-    const seen = await look()
-    if (seen !== null) return seen
-    if (performance.now() > endsAt) assert.fail(`It did not come about that ${what}.`)
-    await sleep(50)
-  }
 }

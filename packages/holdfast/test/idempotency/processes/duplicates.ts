@@ -17,10 +17,10 @@ import type { ProcessCase } from './suite.js'
 
 const PROCESSES = 4
 const DUPLICATES = 100
-/** In a deep run there are more, and each has an owner that dies; otherwise one of five has. */
-const KEYS = atDepth(12, 100)
+/** In a deep run there are more, and each has an owner that dies; otherwise one of two has. */
+const KEYS = atDepth(8, 100)
 /** How many keys are in work at a time, each with all of its duplicates. */
-const KEYS_AT_ONCE = atDepth(3, 5)
+const KEYS_AT_ONCE = atDepth(2, 5)
 const FAILPOINTS: readonly Failpoint[] = ['after-claim', 'in-the-middle', 'after-effect', 'after-completion']
 
 const TRY_AGAIN: ReadonlySet<string | null> = new Set(['LOCK_LOST', 'OUTCOME_UNKNOWN', 'BACKEND_UNAVAILABLE'])
