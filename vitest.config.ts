@@ -32,8 +32,8 @@ export default defineConfig({
     exclude: ['**/node_modules/**', ...(isQuick ? quickFiles.exclude : [])],
     // Files share the processes of the workers, because loading the library anew for each costs more than most tests.
     isolate: false,
-    // Most files wait for servers and leases more than they compute, so eight at a time fit on two cores.
-    maxWorkers: isQuick ? 4 : 8,
+    // Most files wait for servers and leases more than they compute, so six at a time fit on two cores.
+    maxWorkers: isQuick ? 4 : 6,
     // How many cases of a file run concurrently where they allow it. They mostly wait for leases.
     maxConcurrency: 12,
     sequence: { sequencer: LongestFirst },

@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 import { cacheFolder } from './cache.js'
 
 const run = promisify(execFile)
-const makeMs = 120_000
+const makeMs = 280_000
 
 /**
  * How to make a data folder.

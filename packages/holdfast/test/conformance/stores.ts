@@ -93,7 +93,7 @@ function onPartsOfTheirOwn(fresh: () => string, opener: Opener): () => Promise<O
 /** Tables are made once, and one connection looks after all cases: both cost a server more than most cases do. */
 function onOnePart(url: string, opener: Opener): () => Promise<OpenedStore> {
   let keeper: Promise<Keeper> | undefined
-  afterAll(async () => void (await (await keeper)?.locks.close()))
+  afterAll(async () => await (await keeper)?.locks.close())
   return async () => {
     keeper ??= keeperOf(url, opener)
     const operator = new Lasting((await keeper).backend)

@@ -32,7 +32,7 @@ function ended(child: ChildProcess): Promise<string> {
   child.stderr?.on('data', (chunk: Buffer) => void (said += chunk.toString()))
   return new Promise((resolve, reject) => {
     child.once('error', reject)
-    child.once('exit', (code) =>
+    child.once('close', (code) =>
       code === 0 ? resolve(said) : reject(new Error(`consul lock: ${code}: ${said}`)),
     )
   })

@@ -151,11 +151,16 @@ await describeMysql('a failing server', (place) => {
       const [ids] = await pool.query<mysql.RowDataPacket[]>('SELECT CONNECTION_ID() AS id')
       const failure = backend.attempt(waiter, { waitMs: 1, leaseMs: 30_000 }).catch((error: unknown) => error)
       const id = String(ids[0]?.['id'])
-      const transactions = (): ReturnType<typeof place.server.query> =>
-        place.server.query('SELECT trx_mysql_thread_id, trx_state FROM information_schema.innodb_trx')
-      const isLockedOut = async (): Promise<boolean> =>
-        (await transactions()).some(([each, state]) => String(each) === id && state === 'LOCK WAIT')
-      await until('the step waits for the row', isLockedOut, { everyMs: 100, state: transactions })
+      const processes = (): ReturnType<typeof place.server.query> =>
+        place.server.query('SHOW FULL PROCESSLIST')
+      let looks = 0
+      // A statement that is seen again and again has come to the row that is locked.
+      const isLockedOut = async (): Promise<boolean> => {
+        const own = (await processes()).find(([each]) => String(each) === id)
+        looks = own?.[4] === 'Sleep' ? 0 : looks + 1
+        return looks > 10
+      }
+      await until('the step waits for the row', isLockedOut, { everyMs: 30, state: processes })
       await place.server.query(`${kill} ${id}`)
       expect(await failure).toBeInstanceOf(OutcomeUnknownError)
       await other.query('ROLLBACK')

@@ -31,7 +31,8 @@ export class CuratorSide {
       this.#lines.push(line)
       this.#wake?.()
     })
-    child.once('exit', () => {
+    // Unlike `exit`, this comes behind the last line.
+    child.once('close', () => {
       this.#isOver = true
       this.#wake?.()
     })
@@ -53,8 +54,8 @@ export class CuratorSide {
 
   async end(): Promise<void> {
     if (this.#isOver) return
-    const exited = once(this.#child, 'exit')
+    const closed = once(this.#child, 'close')
     this.#child.kill('SIGKILL')
-    await exited
+    await closed
   }
 }

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { performance } from 'node:perf_hooks'
 import { AcquireTimeoutError, InvalidInputError, LockLostError } from '../../core/errors.js'
 import { stagger } from './crowd.js'
 import { needsFences, needsWeights, type Theme } from './theme.js'

@@ -6,7 +6,7 @@ import type { ClientOptions } from '../../core/options.js'
 import type { Lockable } from '../../primitives/lock.js'
 import { type CountingBackend, countingBackend } from './counting-backend.js'
 import { FaultPlan, faulty } from './faulty-backend.js'
-import { LimitError, PATIENCE_MS, sleep, textOf, until, within } from './waiting.js'
+import { LimitError, later, PATIENCE_MS, sleep, textOf, until, within } from './waiting.js'
 
 export interface CrashOptions {
   readonly ttlMs: number
@@ -123,6 +123,25 @@ export class Bench {
     if (!this.guarantees.fair) return await sleep(100)
     const check = async (): Promise<boolean> => (await locks.inspect(name)).waiters.length === count
     await until(check, `${count} wait for ${JSON.stringify(name)}`)
+  }
+
+  /**
+   * Waits for a busy lock until the wait gives up. On a machine that stalls, a wait may be over before it has a place in
+   * the line, and then a longer one is tried: the caller wants to see what becomes of the place.
+   */
+  async giveUp(locks: Locks, name: string, wait: (waitMs: number) => Promise<Hold | null>): Promise<void> {
+    for (let waitMs = 80; ; waitMs *= 4) {
+      let settled = false
+      const waiting = later(
+        wait(waitMs).finally(() => {
+          settled = true
+        }),
+      )
+      let stood = !this.guarantees.fair
+      while (!stood && !settled) stood = (await locks.inspect(name)).waiters.length > 0
+      assert.equal(await waiting, null, 'A wait for a busy lock was granted.')
+      if (stood) return
+    }
   }
 
   /** The lock can be had by a client that had no part in what came before; it is given back at once. */

@@ -157,7 +157,9 @@ const ending: readonly Case[] = [
     title: 'a fixed lease ends by itself, and the lock can be had again',
     needs: [needsLease],
     async run(bench) {
-      const [a, b] = await bench.pair()
+      // The store must end the lease. If a release of the client could reach it, that might free the lock instead.
+      const a = await bench.faulted(new FaultPlan({ on: 'release', fault: 'refuse' }))
+      const b = await bench.connect()
       const hold = await a.mutex('fixed').acquire({ ttlMs: bench.shortMs, renew: false })
       const waiter = later(b.mutex('fixed').acquire({ waitMs: bench.shortMs + PATIENCE_MS }))
       assert.equal((await lossOf(hold)).reason, 'expired')

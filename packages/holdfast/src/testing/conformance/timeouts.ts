@@ -65,9 +65,11 @@ const cases: readonly ExclusiveCase[] = [
     title: 'a waiter that gave up leaves no entry and is not granted later',
     async run(bench, { prepare, lock }) {
       await prepare(bench, 'busy')
-      const [a, b, c] = await bench.trio()
+      const [a, c] = await bench.pair()
+      // Longer than this case waits for anything, so that a place that is left behind does not go away by itself.
+      const b = await bench.connect({ waiterLeaseMs: bench.longMs })
       const hold = await lock(a, 'busy').acquire()
-      assert.equal(await lock(b, 'busy').tryAcquire({ waitMs: 80 }), null)
+      await bench.giveUp(a, 'busy', (waitMs) => lock(b, 'busy').tryAcquire({ waitMs }))
       const nobodyWaits = async (): Promise<boolean> => (await a.inspect('busy')).waiters.length === 0
       await until(nobodyWaits, 'the entry of the waiter that gave up is gone')
       await hold.release()
@@ -94,10 +96,13 @@ const cases: readonly ExclusiveCase[] = [
       await prepare(bench, 'busy')
       const [a, b, c] = await bench.trio()
       const hold = await lock(a, 'busy').acquire()
-      const hasty = later(lock(b, 'busy').tryAcquire({ waitMs: 3_000 }))
+      const leaving = new AbortController()
+      const hasty = later(lock(b, 'busy').acquire({ waitMs: 2 * PATIENCE_MS, signal: leaving.signal }))
       await bench.waiting(a, 'busy', 1)
-      const patient = later(lock(c, 'busy').acquire({ waitMs: PATIENCE_MS }))
-      assert.equal(await hasty, null)
+      const patient = later(lock(c, 'busy').acquire({ waitMs: 2 * PATIENCE_MS }))
+      await bench.waiting(a, 'busy', 2)
+      leaving.abort()
+      assert.equal(await rejectionOf(hasty), leaving.signal.reason)
       await hold.release()
       await using next = await patient
       next.assertHeld()

@@ -113,6 +113,9 @@ export class Worker {
     process.on('message', (reply: Reply) => this.#jobs.get(reply.id)?.hear(reply))
     process.once('exit', () => {
       this.#isDead = true
+    })
+    // The exit of a process may be noticed before its last words are read; its channel ends behind them.
+    void Promise.all([once(process, 'exit'), once(process, 'disconnect')]).then(() => {
       for (const job of this.#jobs.values()) job.hear({ id: job.id, kind: 'died' })
     })
   }
