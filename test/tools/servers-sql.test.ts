@@ -14,7 +14,7 @@ import {
   storeFor,
   stores,
 } from 'holdfast-servers'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { isDeep } from '../support/depth.js'
 import { titled } from '../support/titled.js'
 import { until } from '../support/wait.js'
@@ -108,8 +108,14 @@ for (const kind of kinds) {
   describe.skipIf(isMissing(kind))(
     titled(`a server of ${kind.name}`, isMissing(kind) ? missingReason([kind.program]) : null),
     () => {
+      /** One server for the tests that leave it running as it was. */
+      let server: Server
+      beforeAll(async () => {
+        server = await kind.start()
+      })
+      afterAll(() => server?.dispose())
+
       it('answers the driver, on the loopback address only', async () => {
-        const server = await started(kind.start())
         expect(server.url).toMatch(kind.url)
         expect(server.url).toContain(`${server.host}:${server.port}/`)
         expect(server.port).toBeLessThan(32_768)
@@ -122,7 +128,6 @@ for (const kind of kinds) {
       })
 
       it('asks it something without a driver', async () => {
-        const server = await started(kind.start())
         expect(await server.query('create table things (id int primary key, name varchar(9000))')).toEqual([])
         const long = 'ü'.repeat(4_000)
         await server.query(`insert into things values (1, 'one'), (2, null), (3, ''), (4, '${long}')`)
@@ -142,14 +147,13 @@ for (const kind of kinds) {
       })
 
       it('takes settings that win, and says what the server wrote when it does not start', async () => {
-        const server = await started(kind.start({ args: kind.setting.args }))
-        expect(await server.query(kind.setting.query)).toEqual([['77']])
+        const set = await started(kind.start({ args: kind.setting.args }))
+        expect(await set.query(kind.setting.query)).toEqual([['77']])
         const wrong = kind.name === 'postgres' ? ['-c', 'no_such_setting=1'] : ['--no-such-setting=1']
         await expect(kind.start({ args: wrong })).rejects.toThrow(/no[-_]such[-_]setting/)
       })
 
       it('keeps the data and the port over a restart', async () => {
-        const server = await started(kind.start())
         const before = { port: server.port, pid: server.pid }
         await server.query('create table kept (id int)')
         await server.query('insert into kept values (1)')
@@ -164,12 +168,11 @@ for (const kind of kinds) {
       })
 
       it('keeps what was committed over a crash, and nothing else', async () => {
-        const server = await started(kind.start())
-        await server.query('create table kept (id int primary key)')
+        await server.query('create table committed (id int primary key)')
         const [first, second] = [await opened(kind, server), await opened(kind, server)]
         await first.query('begin')
-        await first.query('insert into kept values (0)')
-        for (let id = 1; id <= 50; id += 1) await second.query(`insert into kept values (${id})`)
+        await first.query('insert into committed values (0)')
+        for (let id = 1; id <= 50; id += 1) await second.query(`insert into committed values (${id})`)
         const family = familyOf(pidOf(server))
         expect(family.length > 1).toBe(kind.name === 'postgres')
         await server.kill()
@@ -178,11 +181,12 @@ for (const kind of kinds) {
         await expect(first.query('select 1')).rejects.toThrow()
         await expect(server.query('select 1')).rejects.toThrow('ECONNREFUSED')
         await server.restart()
-        expect(await server.query('select count(*), min(id), max(id) from kept')).toEqual([['50', '1', '50']])
+        expect(await server.query('select count(*), min(id), max(id) from committed')).toEqual([
+          ['50', '1', '50'],
+        ])
       })
 
       it('answers nothing while it is paused, and goes on where it was', async () => {
-        const server = await started(kind.start())
         const driver = await opened(kind, server)
         await driver.query('select 1')
         await server.pause()
