@@ -2,6 +2,7 @@
 
 import { type EtcdServer, missingPrograms, missingReason, startEtcd } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { atDepth } from '../../../../test/support/depth.js'
 import { titled } from '../../../../test/support/titled.js'
 import { until } from '../../../../test/support/wait.js'
 import { layoutFrom } from '../../src/backends/etcd/backend.js'
@@ -16,7 +17,7 @@ import { RelayBackend } from '../../src/testing.js'
 import { watchForStrays } from '../support/strays.js'
 import { freshName, realGrpc } from './support.js'
 
-const WAITERS = 200
+const WAITERS = atDepth(100, 200)
 const LONG_MS = 300_000
 const missing = missingPrograms(['etcd'])
 
@@ -98,13 +99,14 @@ describe.skipIf(missing.length > 0)(
       let hold = await holder.mutex(name).acquire()
       const arrived: Hold[] = []
       const stops: AbortController[] = []
+      const failed: unknown[] = []
       const waiting = crowd.slice(1).map(async (locks) => {
         const stop = new AbortController()
         stops.push(stop)
         try {
           arrived.push(await locks.mutex(name).acquire({ signal: stop.signal }))
         } catch (error) {
-          if (!stop.signal.aborted) throw error
+          if (!stop.signal.aborted) failed.push(error)
         }
       })
       await until('all wait', async () => (await holder.inspect(name)).waiters.length === waiters)
@@ -113,7 +115,10 @@ describe.skipIf(missing.length > 0)(
         WakeCounter.count = 0
         const { fence } = hold
         await hold.release()
-        await until('the next one has it', () => arrived.length === count + 1)
+        await until('the next one has it', () => arrived.length === count + 1, {
+          limitMs: 200_000,
+          state: async () => ({ count, failed, line: await holder.inspect(name) }),
+        })
         // Whoever else was woken has had the time to be.
         await new Promise((resolve) => setTimeout(resolve, 20))
         woken.push(WakeCounter.count)
@@ -123,6 +128,7 @@ describe.skipIf(missing.length > 0)(
       for (const stop of stops) stop.abort()
       await hold.release()
       await Promise.all(waiting)
+      expect(failed).toEqual([])
       for (const late of arrived) await late.release()
       return woken
     }
