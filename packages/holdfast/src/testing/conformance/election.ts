@@ -47,7 +47,9 @@ export const election: Theme = {
         const first = await a.election('office').campaign()
         await bench.store.sever('office')
         await using second = await b.election('office').campaign({ waitMs: PATIENCE_MS })
-        await until(() => first.signal.aborted, 'the former leader is told', { limitMs: 2 * PATIENCE_MS })
+        await until(() => first.signal.aborted, 'the signal of the former leader aborts', {
+          limitMs: 2 * PATIENCE_MS,
+        })
         asError(LockLostError, first.signal.reason)
         await first.resign()
         second.assertHeld()
