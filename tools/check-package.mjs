@@ -1,10 +1,11 @@
 // @ts-check
 // Checks the built library as a user would get it: what the tarball holds, what the exports map says, and that both
-// module systems can load it. The service and its page are checked for what their tarballs hold. Build all three first.
+// module systems can load it and get the same objects. The service and its page are checked for what their tarballs hold. Build all three first.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { rolldown } from 'rolldown'
 
 const root = resolve(import.meta.dirname, '..')
 const library = join(root, 'packages/holdfast')
@@ -82,7 +83,7 @@ function runTool(title, command) {
 }
 
 /**
- * Installs the tarball in an empty project and loads it by both module systems.
+ * Installs the tarball in an empty project and loads it by both module systems, which must give the same objects.
  * @param {string} folder
  * @param {string} tarball
  */
@@ -105,12 +106,42 @@ function checkLoading(folder, tarball) {
   const programs = {
     'load.mjs': `const loaded = []\nfor (const name of ${names}) loaded.push(await import(name))\n${verdict}`,
     'load.cjs': `const loaded = ${names}.map((name) => require(name))\n${verdict}`,
+    'same.mjs': `import { createRequire } from 'node:module'
+const require = createRequire(import.meta.url)
+for (const name of ${names}) {
+  const [imported, required] = [await import(name), require(name)]
+  for (const key of new Set([...Object.keys(imported), ...Object.keys(required)])) {
+    if (imported[key] !== required[key]) throw new Error(name + ' has two copies of ' + key)
+  }
+}
+`,
   }
   for (const [file, text] of Object.entries(programs)) {
     writeFileSync(join(folder, file), text)
     const result = spawnSync(process.execPath, [file], { cwd: folder, encoding: 'utf8' })
     if (result.status !== 0) faults.push(`${file} cannot load the package:\n${result.stderr}`)
-    else console.log(`${file}: every entry loads, and connect is a function.`)
+    else console.log(`${file}: no fault.`)
+  }
+}
+
+/**
+ * Bundles a program that uses the installed package, and runs the bundle.
+ * @param {string} folder
+ */
+async function checkBundling(folder) {
+  const use = `connect('memory:').then((locks) => locks.mutex('a').run(() => {}).then(() => locks.close()))`
+  const programs = {
+    'bundle.mjs': `import { connect } from 'holdfast'\nimport 'holdfast/redis'\n${use}\n`,
+    'bundle.cjs': `const { connect } = require('holdfast')\nrequire('holdfast/redis')\n${use}\n`,
+  }
+  for (const [file, text] of Object.entries(programs)) {
+    writeFileSync(join(folder, file), text)
+    const bundle = await rolldown({ input: join(folder, file), platform: 'node', logLevel: 'silent' })
+    const entryFileNames = `bundled-${file}`
+    await bundle.write({ dir: folder, entryFileNames, format: file.endsWith('.cjs') ? 'cjs' : 'esm' })
+    const result = spawnSync(process.execPath, [entryFileNames], { cwd: folder, encoding: 'utf8' })
+    if (result.status !== 0) faults.push(`The bundle of ${file} does not run:\n${result.stderr}`)
+    else console.log(`${entryFileNames}: no fault.`)
   }
 }
 
@@ -159,6 +190,7 @@ try {
   runTool('publint', ['publint', 'run', tarball, '--strict'])
   runTool('attw', ['attw', tarball, '--profile', 'node16', '--no-color'])
   checkLoading(folder, tarball)
+  await checkBundling(folder)
   for (const name of ['service', 'dashboard']) checkProgram(name)
 } finally {
   rmSync(folder, { recursive: true, force: true })

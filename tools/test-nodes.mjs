@@ -5,7 +5,9 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
 const root = resolve(import.meta.dirname, '..')
-const smoke = join(root, 'packages/holdfast/test/smoke/smoke.mjs')
+const programs = ['module-systems.mjs', 'smoke.mjs'].map((name) =>
+  join(root, 'packages/holdfast/test/smoke', name),
+)
 const cache = join(root, 'node_modules/.cache/holdfast-nodes')
 const lines = ['22', '24']
 
@@ -50,8 +52,10 @@ for (const line of ['this', ...lines]) {
     continue
   }
   const version = execFileSync(node.program, ['--version'], { encoding: 'utf8' }).trim()
-  const { status } = spawnSync(node.program, [smoke], { cwd: root, stdio: 'inherit' })
-  console.log(`Node ${version}: ${status === 0 ? 'passed' : 'failed'}.`)
-  if (status !== 0) failed = true
+  const hasPassed = programs.every(
+    (program) => spawnSync(node.program, [program], { cwd: root, stdio: 'inherit' }).status === 0,
+  )
+  console.log(`Node ${version}: ${hasPassed ? 'passed' : 'failed'}.`)
+  if (!hasPassed) failed = true
 }
 process.exitCode = failed ? 1 : 0

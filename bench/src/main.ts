@@ -13,6 +13,7 @@ import type { Findings, Group } from './group.js'
 import { httpGroups } from './http/groups.js'
 import { memcachedGroups } from './memcached/groups.js'
 import { Progress } from './progress.js'
+import { queueGroups } from './queue/groups.js'
 import { redisGroups } from './redis/groups.js'
 import { REDIS_WORKER_FLAG, workOnRedis } from './redis/worker.js'
 import { asMarkdown, makeReport, missesBar, type Row, type Section, save } from './report.js'
@@ -33,6 +34,7 @@ const groups: readonly Group[] = [
   ...zookeeperGroups,
   ...httpGroups,
   ...serviceGroups,
+  ...queueGroups,
 ]
 
 async function main(args: readonly string[]): Promise<void> {

@@ -74,11 +74,17 @@ export async function openBareSession(url: string): Promise<Pair> {
   if (url.startsWith('postgres')) {
     const client = new pg.Client({ connectionString: url })
     await client.connect()
+    // The driver warns of a connection that is asked before it has answered the last statement.
+    let last: Promise<unknown> = Promise.resolve()
+    const query = (statement: pg.QueryConfig): Promise<unknown> => {
+      last = last.then(() => client.query(statement))
+      return last
+    }
     return {
       async once(name) {
         const values = [name]
-        await client.query({ name: 'lock', text: 'SELECT pg_advisory_lock(hashtextextended($1, 0))', values })
-        await client.query({
+        await query({ name: 'lock', text: 'SELECT pg_advisory_lock(hashtextextended($1, 0))', values })
+        await query({
           name: 'unlock',
           text: 'SELECT pg_advisory_unlock(hashtextextended($1, 0))',
           values,

@@ -29,7 +29,7 @@ export const EXIT_CODES_HELP = `
 Exit codes:
   the command's own, or 128+n if it died by signal n
   64   wrong usage, or a name that is in use as another kind of lock
-  69   the store is not available
+  69   the store is not available, or did not answer when the wait was over
   70   an error inside holdfast
   75   the lock was not acquired in time, or its wait was given up to end a deadlock
   79   the lock was lost while the command ran

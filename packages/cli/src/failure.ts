@@ -11,7 +11,7 @@ import { EXIT, exitCodeOfSignal } from './exit-codes.js'
 import { formatDuration } from './format/duration.js'
 import { escapeText, redactCredentials } from './format/escape.js'
 import { describeOwner, quoteName } from './format/views.js'
-import { Interrupted, OutputClosed } from './interruption.js'
+import { Interrupted, OutputClosed, OutputFailed } from './interruption.js'
 
 /** The command was called in a way that cannot work. */
 export class UsageError extends Error {
@@ -31,6 +31,7 @@ export interface Failure {
 export function explain(error: unknown): Failure {
   if (error instanceof Interrupted) return { exitCode: exitCodeOfSignal(error.signal), message: null }
   if (error instanceof OutputClosed) return { exitCode: EXIT.ok, message: null }
+  if (error instanceof OutputFailed) return { exitCode: EXIT.internal, message: oneLine(error.message) }
   if (error instanceof CommanderError) return explainParsing(error)
   if (error instanceof UsageError) return { exitCode: EXIT.usage, message: oneLine(error.message) }
   if (error instanceof HoldfastError) {
@@ -57,11 +58,13 @@ function exitCodeOf(code: ErrorCode): number {
     case 'INVALID_INPUT':
     case 'UNSUPPORTED':
     case 'SHAPE_CONFLICT':
+    case 'WEIGHT_CONFLICT':
       return EXIT.usage
     case 'BACKEND_UNAVAILABLE':
     case 'OUTCOME_UNKNOWN':
       return EXIT.unavailable
     case 'ACQUIRE_TIMEOUT':
+    case 'QUEUE_FULL':
     case 'DEADLOCK':
     case 'LOCK_TIMEOUT':
     case 'SERIALIZATION':

@@ -19,6 +19,17 @@ export class OutputClosed extends Error {
   }
 }
 
+/** The output cannot be written, for example because the disk is full. */
+export class OutputFailed extends Error {
+  constructor(cause: NodeJS.ErrnoException) {
+    super(`standard output cannot be written (${cause.code ?? cause.message})`, { cause })
+    this.name = 'OutputFailed'
+  }
+}
+
+/** The other end of the pipe is closed, or the terminal is gone. */
+const CLOSED: ReadonlySet<string | undefined> = new Set(['EPIPE', 'EIO'])
+
 const STOPPING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']
 
 /** Makes one abort signal of those that mean "stop", so that a wait ends and the line is left in order. */
@@ -38,9 +49,11 @@ export class Interruption {
     return this.#controller.signal
   }
 
-  /** Ends the work because its output goes nowhere. */
-  outputClosed(): void {
-    this.#controller.abort(new OutputClosed())
+  /** Ends the work in order, because its output goes nowhere. Returns the reason. */
+  outputBroke(error: NodeJS.ErrnoException): OutputClosed | OutputFailed {
+    const reason = CLOSED.has(error.code) ? new OutputClosed() : new OutputFailed(error)
+    this.#controller.abort(reason)
+    return reason
   }
 
   /** From here on somebody else decides what signals mean. */

@@ -4,7 +4,7 @@
 import type { Cli } from './cli.js'
 import { EXIT } from './exit-codes.js'
 import { debugText, explain } from './failure.js'
-import { Interruption } from './interruption.js'
+import { Interruption, OutputFailed } from './interruption.js'
 import { createProgram, splitArguments } from './program.js'
 import { say } from './terminal.js'
 
@@ -18,11 +18,17 @@ function report(error: unknown): number {
   return exitCode
 }
 
+/** What the end of the work and a failure of its output have to know of each other. */
+const output: { failure: Error | null; workIsOver: boolean } = { failure: null, workIsOver: false }
+
 async function main(argv: readonly string[]): Promise<number> {
   const interruption = new Interruption()
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') process.exit(report(error))
-    interruption.outputClosed()
+    const reason = interruption.outputBroke(error)
+    if (!(reason instanceof OutputFailed) || output.failure !== null) return
+    output.failure = reason
+    // The last line can fail after the work is done.
+    if (output.workIsOver) process.exitCode = report(reason)
   })
   // There is no other place left to complain to.
   process.stderr.on('error', () => undefined)
@@ -30,7 +36,8 @@ async function main(argv: readonly string[]): Promise<number> {
   const cli: Cli = { interruption, childCommand, exitCode: EXIT.ok }
   try {
     await createProgram(cli).parseAsync([...own], { from: 'user' })
-    return cli.exitCode
+    // A command that prints once does not look at the interruption.
+    return output.failure === null ? cli.exitCode : report(output.failure)
   } catch (error) {
     return report(error)
   }
@@ -38,4 +45,5 @@ async function main(argv: readonly string[]): Promise<number> {
 
 process.on('uncaughtException', (error) => process.exit(report(error)))
 process.exitCode = await main(process.argv.slice(2))
+output.workIsOver = true
 setTimeout(() => process.exit(), EXIT_AT_LAST_MS).unref()

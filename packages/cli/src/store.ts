@@ -1,7 +1,16 @@
 import { type ClientOptions, connect, type Locks } from 'holdfast'
 import { connectRecords, type RecordStore } from 'holdfast/idempotency'
+import { redactCredentials } from './format/escape.js'
 import { orAborted } from './interruption.js'
 import { say } from './terminal.js'
+
+/**
+ * The store that the user named, or the default. A `--url` or `HOLDFAST_URL` that is empty is none of the two: it comes from
+ * a variable that is not set, and the library refuses it.
+ */
+export function storeUrl(url: string | undefined): string {
+  return url ?? 'sqlite:'
+}
 
 /** Opens the store, does the work, and closes it whatever happens: so a waiting claim leaves the line. */
 export async function withLocks<T>(
@@ -10,8 +19,7 @@ export async function withLocks<T>(
   work: (locks: Locks) => Promise<T>,
   options: ClientOptions = {},
 ): Promise<T> {
-  // An empty variable in the environment means the same as none.
-  const locks = await orAborted(connect(url === '' ? undefined : url, options), signal)
+  const locks = await orAborted(connect(storeUrl(url), options), signal)
   try {
     return await work(locks)
   } finally {
@@ -25,7 +33,7 @@ export async function withRecords<T>(
   signal: AbortSignal,
   work: (records: RecordStore) => Promise<T>,
 ): Promise<T> {
-  const records = await orAborted(connectRecords(url === '' ? undefined : url), signal)
+  const records = await orAborted(connectRecords(storeUrl(url)), signal)
   try {
     return await work(records)
   } finally {
@@ -38,6 +46,7 @@ async function closeQuietly(store: Locks | RecordStore): Promise<void> {
   try {
     await store.close()
   } catch (error) {
-    say(`the store was not closed cleanly: ${error instanceof Error ? error.message : 'unknown error'}`)
+    const problem = error instanceof Error ? error.message : 'unknown error'
+    say(`the store was not closed cleanly: ${redactCredentials(problem)}`)
   }
 }

@@ -1,8 +1,12 @@
 import { escapeText } from './format/escape.js'
 
+/** Messages of servers can be of any length. */
+const MESSAGE_LENGTH_MAX = 4_000
+
 /** Standard error is for people: what the command has to say beside its output. */
 export function say(text: string): void {
-  process.stderr.write(`holdfast: ${escapeText(text)}\n`)
+  const shown = text.length > MESSAGE_LENGTH_MAX ? `${text.slice(0, MESSAGE_LENGTH_MAX)} …` : text
+  process.stderr.write(`holdfast: ${escapeText(shown)}\n`)
 }
 
 export function printLines(lines: readonly string[]): void {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { ResourceView } from 'holdfast'
 import { until } from '../../../test/support/wait.js'
 
-const MAIN = join(import.meta.dirname, '..', 'dist', 'main.js')
+export const MAIN = join(import.meta.dirname, '..', 'dist', 'main.js')
 const SOURCE = join(import.meta.dirname, '..', 'src')
 
 /** An old build would be tested in place of the source, and nobody would notice. */

@@ -72,6 +72,15 @@ describe('what the command gets and gives', () => {
     expect((await bench.holdfast(['run', 'a', '--wait', '0s', '--', node, '-e', ''])).exitCode).toBe(75)
   })
 
+  test('a store that is named by an empty text is refused, and the default file is not used in its place', async () => {
+    const args = ['run', 'a', '--wait', '0s', '--', node, '-e', '']
+    const empty = await bench.holdfast(args, { HOLDFAST_URL: '' })
+    expect(empty.exitCode).toBe(64)
+    expect(empty.stderr).toContain('--url')
+    expect((await bench.holdfast(['ls', '--url', ''])).exitCode).toBe(64)
+    expect((await bench.holdfast(['doctor'], { HOLDFAST_URL: '' })).exitCode).toBe(64)
+  })
+
   test('a command that is not there is 127, one that cannot be run is 126', async () => {
     const missing = await bench.holdfast(['run', 'a', '--', './no-such-command'])
     expect(missing.exitCode).toBe(127)

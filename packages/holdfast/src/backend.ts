@@ -2,4 +2,4 @@
 export type * from './core/backend.js'
 export * from './core/line.js'
 export { refOf } from './core/names.js'
-export type { Clock, Identity, Random, Runtime, Timer, Timers } from './core/runtime.js'
+export type { Clock, Contexts, Identity, Random, Runtime, Scope, Timer, Timers } from './core/runtime.js'

@@ -30,12 +30,14 @@ export {
   LockTimeoutError,
   NotHeldError,
   OutcomeUnknownError,
+  QueueFullError,
   RowMissingError,
   SerializationError,
   ShapeConflictError,
   StaleFenceError,
   StaleVersionError,
   UnsupportedError,
+  WeightConflictError,
 } from './core/errors.js'
 export type { HoldfastEvent } from './core/events.js'
 export type { Hold } from './core/hold.js'

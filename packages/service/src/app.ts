@@ -7,9 +7,12 @@ import { pageRoutes } from './pages.js'
 import { answerFrameworkError, answerProblems, ProblemError, problemOf } from './problems.js'
 import { servedTraits } from './records/record-desk.js'
 import { recordRoutes } from './records/routes.js'
+import { nameFromQuery } from './routes/claims.js'
+import { Glances } from './routes/glances.js'
 import { lockRoutes } from './routes/locks.js'
 import { lookRoutes } from './routes/looks.js'
 import { metaRoutes } from './routes/meta.js'
+import { ClaimsHeld } from './security/claims-held.js'
 import { type Authority, guard } from './security/guard.js'
 import { isDocs } from './security/headers.js'
 import type { Limits } from './security/limits.js'
@@ -55,17 +58,20 @@ export async function makeApp(parts: Parts): Promise<FastifyInstance> {
   answerProblems(app, log)
   const metrics = measure(app, { watcher })
   await guard(app, { ...parts, tls: parts.tls !== null })
+  app.addHook('preValidation', nameFromQuery)
   const methods = collectMethods(app)
   await describeApi(app, { version, hasAuth: parts.authority !== null })
   const waiters = new WaiterLimits(limits)
-  const rules = { counter, limits, watcher, log, isDraining }
-  await app.register(lockRoutes, { ...rules, waiters })
+  const glances = new Glances((name) => counter.inspect(name))
+  const claims = new ClaimsHeld(limits.claimsPerPrincipalMax)
+  const rules = { counter, limits, watcher, log, isDraining, claims }
+  await app.register(lockRoutes, { ...rules, waiters, glances })
   await app.register(lookRoutes, rules)
   const traits =
     records === null ? null : servedTraits(records.traits, limits.largeBodyBytesMax, limits.ttlMaxMs)
   await app.register(metaRoutes, { ...rules, version, instance, records: traits })
   const hello = { instance, version, store: counter.name, guarantees: counter.guarantees }
-  await app.register(watchRoutes, { watcher, hello, listenersMax: limits.listenersMax })
+  await app.register(watchRoutes, { watcher, hello, limits })
   const { largeBodyBytesMax: bodyBytesMax, ttlMaxMs: leaseMaxMs } = limits
   await app.register(recordRoutes, { records, bodyBytesMax, leaseMaxMs })
   await app.register(metricsRoutes, { metrics })

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createMetrics, type Metrics } from 'holdfast/prometheus'
 import { whenOver } from './routes/hang-up.js'
 import { MetricsSchema } from './schemas/metrics.js'
+import { ForbiddenError } from './security/refused.js'
 import type { Watcher } from './watch/watcher.js'
 
 export interface MeasureOptions {
@@ -71,6 +72,11 @@ export async function metricsRoutes(
   { metrics }: { readonly metrics: Metrics },
 ): Promise<void> {
   app.get('/metrics', { schema: MetricsSchema }, (request, reply) => {
+    if (!request.principal.may('inspect', '')) {
+      throw new ForbiddenError(
+        'The metrics count what all tokens do, so they need the right to inspect all names (a right with the prefix "").',
+      )
+    }
     const { contentType, body } = metrics.expose(request.headers.accept)
     return reply.type(contentType).send(body)
   })

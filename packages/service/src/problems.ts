@@ -1,6 +1,12 @@
 import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type AnyHoldfastError, HoldfastError, ShapeConflictError } from 'holdfast'
+import {
+  type AnyHoldfastError,
+  HoldfastError,
+  QueueFullError,
+  ShapeConflictError,
+  WeightConflictError,
+} from 'holdfast'
 import { ANSWER_HEADERS } from './security/headers.js'
 import { type Log, notice } from './security/log-line.js'
 import { RefusedError } from './security/refused.js'
@@ -40,6 +46,8 @@ const TITLES: Readonly<Record<string, string>> = {
   LOCKED: 'Somebody else holds it',
   LOCK_LOST: 'The claim is not there any more',
   SHAPE_CONFLICT: 'The name is in use as another kind of lock',
+  WEIGHT_CONFLICT: 'The claim has less than was asked for',
+  QUEUE_FULL: 'The queue is full',
   SUPERSEDED: 'Another request of the same id goes on',
   ID_SPENT: 'The id cannot be used again',
   BACKEND_UNAVAILABLE: 'The store is not available',
@@ -64,7 +72,8 @@ export function drainingProblem(): ProblemError {
 const STORE_TROUBLE: Readonly<Record<string, { readonly status: number; readonly detail: string }>> = {
   BACKEND_UNAVAILABLE: {
     status: 503,
-    detail: 'The store was not reached, or refused: certainly nothing happened. Ask again in a moment.',
+    detail:
+      'The store is not available: nothing happened, or the claim is being given back. Ask again in a moment.',
   },
   OUTCOME_UNKNOWN: {
     status: 504,
@@ -77,6 +86,8 @@ const STATUS_OF: Readonly<Record<string, number>> = {
   INVALID_INPUT: 400,
   UNSUPPORTED: 400,
   SHAPE_CONFLICT: 409,
+  WEIGHT_CONFLICT: 409,
+  QUEUE_FULL: 429,
   LOCK_LOST: 410,
   DEADLOCK: 409,
   IN_PROGRESS: 409,
@@ -120,6 +131,9 @@ export function answerFor(error: unknown): Answer {
   return { problem: problemOf(500, 'INTERNAL', 'The service logged what went wrong.'), headers: {} }
 }
 
+/** A long queue does not get short within a second. */
+const FULL_RETRY_S = '5'
+
 function answerForLibrary(error: AnyHoldfastError): Answer {
   const trouble = STORE_TROUBLE[error.code]
   if (trouble !== undefined) {
@@ -130,8 +144,14 @@ function answerForLibrary(error: AnyHoldfastError): Answer {
   if (status === undefined) {
     return { problem: problemOf(500, 'INTERNAL', 'The service logged what went wrong.'), headers: {} }
   }
-  const members = error instanceof ShapeConflictError ? { found: error.found } : {}
-  return { problem: problemOf(status, error.code, error.message, members), headers: {} }
+  const headers = status === 429 ? { 'retry-after': FULL_RETRY_S } : {}
+  return { problem: problemOf(status, error.code, error.message, membersOf(error)), headers }
+}
+
+function membersOf(error: AnyHoldfastError): object {
+  if (error instanceof ShapeConflictError) return { found: error.found }
+  if (error instanceof QueueFullError) return { maxWaiters: error.maxWaiters }
+  return error instanceof WeightConflictError ? { weight: error.found } : {}
 }
 
 /** The store's trouble comes with every request of a bad hour, so it is written down once in a while. */

@@ -14,7 +14,7 @@ import type { TlsFiles } from './security/server-options.js'
 import { Watcher } from './watch/watcher.js'
 
 export interface ServiceOptions {
-  /** The store, by the URLs of `connect()`. Default `sqlite:`. */
+  /** The store, by the URLs of `connect()`. Left out: `sqlite:`. A value that is undefined, null or empty is refused. */
   readonly url?: string
   /** Default 127.0.0.1:4600. Port 0 takes a free one. */
   readonly listen?: { readonly host?: string; readonly port?: number }
@@ -66,14 +66,17 @@ export async function createService(options: ServiceOptions = {}): Promise<Servi
   try {
     const authority = options.auth === undefined ? null : await openAuth(options.auth, { log })
     closers.push(() => authority?.close())
-    const counter = await openCounter(await openBackend(options.url, { servesMany: true }))
+    const url = urlOf(options)
+    const backend = await openBackend(url, { servesMany: true })
+    const counter = await openCounter(backend, { maxWaiters: limits.waitersPerNameMax })
     closers.push(() => counter.close())
-    const records = await openRecords(options.url, log)
+    const records = await openRecords(url, log)
     closers.push(() => records?.close())
     const watcher = new Watcher({
       list: (prefix) => counter.list(prefix),
       inspect: (name) => counter.inspect(name),
       canList: counter.guarantees.shows === 'claims',
+      onError: (error) => notice(log, 'error', `Watching the store failed: ${whatFailed(error)}.`),
     })
     closers.push(() => watcher.close())
     const instance = randomBytes(6).toString('hex')
@@ -99,6 +102,17 @@ export async function createService(options: ServiceOptions = {}): Promise<Servi
   }
 }
 
+/** The kind of an error and no more: its message may quote what a caller has sent. */
+function whatFailed(error: unknown): string {
+  return error instanceof Error ? error.name : typeof error
+}
+
+/** Only options without a URL mean the default: one that is undefined comes from a variable that is not set. */
+function urlOf(options: ServiceOptions): string {
+  // What the type does not allow is refused where the URL is read.
+  return Object.hasOwn(options, 'url') ? (options.url as string) : 'sqlite:'
+}
+
 type Closer = () => Promise<void> | void
 
 async function closeAll(closers: readonly Closer[]): Promise<void> {
@@ -106,7 +120,7 @@ async function closeAll(closers: readonly Closer[]): Promise<void> {
 }
 
 /** The records of idempotency that the store keeps. Locks are served also where there can be none. */
-async function openRecords(url: string | undefined, log: Log | null): Promise<RecordStore | null> {
+async function openRecords(url: string, log: Log | null): Promise<RecordStore | null> {
   try {
     const records = await connectRecords(url)
     await records.open()

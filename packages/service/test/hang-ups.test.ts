@@ -150,6 +150,32 @@ describe('a place that was given up', () => {
 })
 
 describe.skipIf(outcome.kind === 'not run')(
+  titled('a queue that is full', outcome.kind === 'not run' ? outcome.reason : null),
+  () => {
+    it('refuses a caller of another instance, and keeps nothing of it', async () => {
+      if (outcome.kind === 'not run') return
+      const options = { url: outcome.store.url, limits: { waitersPerNameMax: 1 } }
+      const [one, other] = await Promise.all([startService(options), startService(options)])
+      const claim = await hold(one, 'queue')
+      const body = { ttlMs: TTL_MS, waitMs: 60_000, stayMs: 60_000 }
+      const waiting = one.post(pathOf('queue', 'acquire'), body)
+      await expect.poll(async () => (await view(one, 'queue')).waiters.length, POLL).toBe(1)
+      const refused = await other.post(pathOf('queue', 'acquire'), { ...body, id: freshId() })
+      expect([refused.status, refused.json['code'], refused.json['maxWaiters']]).toEqual([
+        429,
+        'QUEUE_FULL',
+        1,
+      ])
+      expect(refused.headers['retry-after']).toBe('5')
+      await expect.poll(async () => (await view(one, 'queue')).waiters.length, POLL).toBe(1)
+      await one.post(pathOf('queue', 'release'), { claim })
+      expect((await waiting).status).toBe(200)
+      await Promise.all([one.close(), other.close()])
+    })
+  },
+)
+
+describe.skipIf(outcome.kind === 'not run')(
   titled('a service that stops', outcome.kind === 'not run' ? outcome.reason : null),
   () => {
     it('does not wait for clients that keep their connections', async () => {

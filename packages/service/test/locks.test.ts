@@ -136,6 +136,26 @@ describe.each(['sqlite', 'redis'])('locks over HTTP, on %s', async (kind) => {
     expect(other.json).toMatchObject({ code: 'SHAPE_CONFLICT', found: { kind: 'semaphore', limit: 3 } })
   })
 
+  it('are not granted as more than the claim with the same id has', { tags: ['exclusion'] }, async () => {
+    const [one, two] = [freshId(), freshId()]
+    for (const id of [one, two]) await granted('upgrade', { mode: 'read', id })
+    for (const id of [one, two]) {
+      const more = await acquire('upgrade', { mode: 'write', id })
+      expect(more.status).toBe(409)
+      expect(more.json).toMatchObject({ code: 'WEIGHT_CONFLICT', weight: 1 })
+    }
+    expect((await view('upgrade')).holders).toMatchObject([{ weight: 1 }, { weight: 1 }])
+
+    const id = freshId()
+    await granted('more', { mode: 'semaphore', limit: 3, permits: 2, id })
+    expect((await acquire('more', { mode: 'semaphore', limit: 3, permits: 3, id })).json).toMatchObject({
+      code: 'WEIGHT_CONFLICT',
+      weight: 2,
+    })
+    await granted('more', { mode: 'semaphore', limit: 3, permits: 1, id })
+    await granted('more', { mode: 'semaphore', limit: 3, permits: 2 })
+  })
+
   it('can be asked for again with the same id, and are the same hold', async () => {
     const id = freshId()
     const first = await granted('again', { id })
@@ -254,7 +274,10 @@ describe.each(['sqlite', 'redis'])('locks over HTTP, on %s', async (kind) => {
     const { holders } = await view('break')
     const one = await service.post(pathOf('break', 'break'), { reason: 'again', ref: holders[0]?.ref })
     expect(one.json['broken']).toMatchObject([{ ref: holders[0]?.ref }])
-    expect((await service.post(pathOf('break', 'break'), { reason: 'nobody' })).json).toEqual({ broken: [] })
+    expect((await service.post(pathOf('break', 'break'), { reason: 'nobody' })).json).toEqual({
+      broken: [],
+      brokenTotal: 0,
+    })
   })
 
   it('show a claim to nobody but its owner', async () => {

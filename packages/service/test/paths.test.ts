@@ -71,6 +71,21 @@ describe('a name in a path', () => {
     })
   })
 
+  it.each(['.', '..'])('can be given in the query where a URL would lose it: %j', async (name) => {
+    // `fetch` removes such segments, as browsers do.
+    const at = (verb: string) => `${service.url}/v1/locks/-/${verb}?name=${name}`
+    const headers = { 'content-type': 'application/json' }
+    const post = (verb: string, body: object) =>
+      fetch(at(verb), { method: 'POST', headers, body: JSON.stringify(body) })
+    const acquired = (await (await post('acquire', {})).json()) as { readonly name: string }
+    expect(acquired.name).toBe(name)
+    const history = await fetch(at('history'))
+    expect(await history.json()).toMatchObject({ name })
+    const broken = await post('break', { reason: 'a test' })
+    expect(await broken.json()).toMatchObject({ broken: [{}], brokenTotal: 1 })
+    expect((await fetch(`${service.url}/v1/locks/-?name=other`)).status).toBe(400)
+  })
+
   it('is one and the same however it is escaped', async () => {
     const { status } = await rawPost('/v1/locks/%61%2f%62/acquire', {})
     expect(status).toBe(200)

@@ -6,6 +6,7 @@ import { EXIT } from '../exit-codes.js'
 import { findingLines } from '../format/findings.js'
 import { toJson } from '../format/views.js'
 import { orAborted } from '../interruption.js'
+import { storeUrl } from '../store.js'
 import { printLines } from '../terminal.js'
 
 interface DoctorOptions {
@@ -42,8 +43,7 @@ export function doctorCommand(cli: Cli): Command {
 
 async function doctor(cli: Cli, options: DoctorOptions): Promise<number> {
   // An empty variable in the environment means the same as none.
-  const url = options.url === '' ? undefined : options.url
-  const findings = await orAborted(examine(url), cli.interruption.signal)
+  const findings = await orAborted(examine(storeUrl(options.url)), cli.interruption.signal)
   printLines(options.json ? [toJson(findings, 2)] : findingLines(findings))
   return findings.some(isBad) ? EXIT.unwell : EXIT.ok
 }

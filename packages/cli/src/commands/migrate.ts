@@ -4,7 +4,7 @@ import { urlOption } from '../arguments.js'
 import type { Cli } from '../cli.js'
 import { EXIT } from '../exit-codes.js'
 import { orAborted } from '../interruption.js'
-import { withLocks, withRecords } from '../store.js'
+import { storeUrl, withLocks, withRecords } from '../store.js'
 import { printLines, say } from '../terminal.js'
 
 interface MigrateOptions {
@@ -60,7 +60,7 @@ async function migrate(cli: Cli, { url, print, records }: MigrateOptions): Promi
     })
   }
   // An empty variable in the environment means the same as none.
-  const schema = await schemaOf(url === '' ? undefined : url)
+  const schema = await schemaOf(storeUrl(url))
   return await showOrMake(schema, print, () =>
     withLocks(url, signal, async (locks) => {
       await orAborted(locks.migrate(), signal)

@@ -9,7 +9,6 @@ import {
   type ResourceView,
 } from 'holdfast'
 import { readDuration, readWait, readWholeNumber, urlOption } from '../arguments.js'
-import { superviseChild } from '../child.js'
 import type { Cli } from '../cli.js'
 import { EXIT, EXIT_CODES_HELP } from '../exit-codes.js'
 import { UsageError } from '../failure.js'
@@ -17,6 +16,8 @@ import { formatDuration } from '../format/duration.js'
 import { escapeText } from '../format/escape.js'
 import { count, describeOwner, quoteName } from '../format/views.js'
 import { pause } from '../interruption.js'
+import { superviseCommand } from '../run/command.js'
+import { BACKGROUND, type Background } from '../run/supervisor.js'
 import { withLocks } from '../store.js'
 import { say } from '../terminal.js'
 
@@ -26,6 +27,7 @@ interface RunOptions {
   readonly wait: number
   readonly ttl: number
   readonly grace: number
+  readonly background: Background
   readonly shared?: true
   readonly write?: true
   readonly limit?: number
@@ -49,7 +51,8 @@ Examples:
 
 The command finds the name in HOLDFAST_NAME and the fence, a number that grows with every
 holder, in HOLDFAST_FENCE; HOLDFAST_FLOW tells a holdfast inside it where it belongs. No shell is involved; use "sh -c '...'" where you want one.
-If the lock is lost, the command gets SIGTERM, and SIGKILL after --grace.`
+On SIGTERM, and when the lock is lost, the command and all that it started get SIGTERM, and SIGKILL
+after --grace. The lock is released when the last of these processes has ended.`
 
 export function runCommand(cli: Cli): Command {
   const kinds = ['shared', 'write', 'limit']
@@ -79,9 +82,17 @@ export function runCommand(cli: Cli): Command {
     )
     .option('--note <text>', "text for people who look (default: the command's name)")
     .addOption(
-      new Option('--grace <duration>', 'between SIGTERM and SIGKILL when the lock is lost')
+      new Option('--grace <duration>', 'between SIGTERM and SIGKILL when the command is to stop')
         .argParser(readDuration)
         .default(10_000, '10s'),
+    )
+    .addOption(
+      new Option(
+        '--background <mode>',
+        'processes that still run when the command has ended: wait for them, stop them, or ignore them',
+      )
+        .choices(BACKGROUND)
+        .default('wait'),
     )
     .option('--detect-deadlocks', 'give up if it would wait for ever, for others that wait for it')
     .addHelpText('after', `${EXAMPLES}\n${EXIT_CODES_HELP}`)
@@ -98,7 +109,13 @@ async function run(cli: Cli, name: string, options: RunOptions): Promise<number>
   const { signal } = cli.interruption
   const inFlow = async (locks: Locks, flow: string): Promise<number> => {
     const hold = await acquire(locks, name, options, noteFor(command, options.note), signal)
-    const exitCode = await runUnder(cli, locks, hold, { command, args, graceMs: options.grace, flow })
+    const exitCode = await runUnder(cli, locks, hold, {
+      command,
+      args,
+      graceMs: options.grace,
+      background: options.background,
+      flow,
+    })
     const outcome = await hold.release()
     if (outcome !== 'gone' || exitCode === EXIT.lockLost) return exitCode
     say(`the lock ${quoteName(name)} was gone when the command ended, so it may have run unprotected`)
@@ -175,6 +192,7 @@ interface Work {
   readonly command: string
   readonly args: readonly string[]
   readonly graceMs: number
+  readonly background: Background
   /** What belongs to it; empty where the store does not show it. */
   readonly flow: string
 }
@@ -185,7 +203,7 @@ async function runUnder(cli: Cli, locks: Locks, hold: Hold, work: Work): Promise
   hold.assertHeld()
   const onLost = (): void => say(`${lossText(hold.resource, lost.reason)}; stopping the command`)
   lost.addEventListener('abort', onLost, { once: true })
-  const running = superviseChild({ ...work, env: environmentFor(locks, hold, work.flow), lost })
+  const running = superviseCommand({ ...work, env: environmentFor(locks, hold, work.flow), lost })
   // The command runs now, and signals are for it.
   cli.interruption.handOver()
   const end = await running
@@ -199,6 +217,7 @@ const LOST_BECAUSE: Record<LockLostReason, string> = {
   evicted: 'somebody broke it, or the store was reset',
   'session-ended': 'the session with the store ended',
   'connection-closed': 'the connection to the store closed',
+  'transaction-ended': 'the transaction that kept it ended',
   'max-hold': 'it was held for too long',
   closed: 'the client was closed',
 }

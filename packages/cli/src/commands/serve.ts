@@ -9,6 +9,7 @@ import { type ListenAddress, readListen } from '../serve/address.js'
 import { DemoLocks } from '../serve/demo-locks.js'
 import { jsonLine, plainLine } from '../serve/log.js'
 import { readTls } from '../serve/tls.js'
+import { storeUrl } from '../store.js'
 import { printLines, say } from '../terminal.js'
 
 interface ServeOptions {
@@ -78,12 +79,10 @@ function collect(name: string, before: readonly string[]): readonly string[] {
   return [...before, name]
 }
 
-function storeOf({ url = '', demo }: ServeOptions, command: Command): string {
+function storeOf({ url, demo }: ServeOptions, command: Command): string {
   // The environment names the store of real work, and a demonstration would take real names there.
   if (demo && command.getOptionValueSource('url') !== 'cli') return DEMO_URL
-  // An empty variable in the environment means the same as none.
-  if (url !== '') return url
-  return demo ? DEMO_URL : 'sqlite:'
+  return storeUrl(url)
 }
 
 async function serve(cli: Cli, url: string, options: ServeOptions): Promise<number> {

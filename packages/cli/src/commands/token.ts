@@ -127,7 +127,7 @@ async function list(file: string): Promise<number> {
     escapeText(entry.name),
     entry.rights.map(({ prefix, can }) => `${quoteName(prefix)} ${can.join(',')}`).join('; '),
     entry.maxTtlMs === undefined ? '' : `${entry.maxTtlMs} ms`,
-    entry.expires ?? '',
+    escapeText(entry.expires ?? ''),
   ])
   const columns = [
     { heading: 'NAME' },

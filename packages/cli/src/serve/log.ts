@@ -1,8 +1,9 @@
 import type { LogLine } from 'holdfast-service'
+import { toJson } from '../format/views.js'
 
-/** Every line of the service, for programs that collect them. */
+/** Every line of the service, for programs that collect them. Names in it come from clients, and a terminal may show it. */
 export function jsonLine(line: LogLine): string {
-  return JSON.stringify(line)
+  return toJson(line)
 }
 
 /** What people should see: what the operator must know. Requests are too many. */

@@ -26,8 +26,12 @@ export interface ClaimView {
 export interface ResourceView {
   readonly name: string
   readonly shape: Shape | null
+  /** The first ones, as many as the service shows. */
   readonly holders: readonly ClaimView[]
   readonly waiters: readonly ClaimView[]
+  /** How many there are; left out: those above are all. */
+  readonly holdersTotal?: number
+  readonly waitersTotal?: number
 }
 
 export interface DeadlockStep {

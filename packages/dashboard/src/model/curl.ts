@@ -19,9 +19,13 @@ export function bodyOf(ask: Ask): Record<string, string | number> {
   }
 }
 
-/** A name as one segment of a path. */
-export function segment(name: string): string {
-  return encodeURIComponent(name)
+/**
+ * The path of one lock at the service. Browsers and curl remove the segments `.` and `..` from a path, escaped or not, so
+ * locks with these names are named in the query.
+ */
+export function lockPath(name: string, verb: string): string {
+  if (name === '.' || name === '..') return `/v1/locks/-/${verb}?name=${name}`
+  return `/v1/locks/${encodeURIComponent(name)}/${verb}`
 }
 
 /** The same request as a command. Secrets are taken from variables, so that they stay out of the shell's history. */

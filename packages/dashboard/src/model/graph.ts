@@ -43,7 +43,7 @@ export function graphOf(rows: Iterable<Row>, deadlocks: readonly Deadlock[]): Gr
   const circled = circledParts(deadlocks)
   const circleOf = (id: string): Certainty | null => circled.nodes.get(id) ?? null
   const contended = [...rows].filter((row) => row.waiters.length > 0 || circled.nodes.has(lockId(row.name)))
-  const rank = (row: Row): number => 1e9 * rankOf(circleOf(lockId(row.name))) + row.waiters.length
+  const rank = (row: Row): number => 1e9 * rankOf(circleOf(lockId(row.name))) + row.waitersTotal
   contended.sort((a, b) => rank(b) - rank(a) || (a.name < b.name ? -1 : 1))
   const shown = contended.slice(0, LOCKS_MAX)
   const lone = loneWaiters(shown)
@@ -68,7 +68,8 @@ export function graphOf(rows: Iterable<Row>, deadlocks: readonly Deadlock[]): Gr
       if (alone && ++single > WAITERS_MAX) continue
       link(addOwner(claim.owner), id, 'waits')
     }
-    const rest = single - WAITERS_MAX
+    // Those that the service did not show are in it as well.
+    const rest = Math.max(0, single - WAITERS_MAX) + row.waitersTotal - row.waiters.length
     if (rest <= 0) continue
     const more = `more ${row.name}`
     nodes.set(more, { id: more, kind: 'more', owner: null, name: row.name, count: rest, circle: null })

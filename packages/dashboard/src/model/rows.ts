@@ -20,6 +20,9 @@ export interface Row {
   readonly view: ResourceView
   readonly holders: readonly Entry[]
   readonly waiters: readonly Entry[]
+  /** How many there are: the service shows only the first ones of very many. */
+  readonly holdersTotal: number
+  readonly waitersTotal: number
   /** Everything that can be searched for, in lower case. */
   readonly text: string
   readonly mark: Mark | null
@@ -113,6 +116,8 @@ function makeRow(view: ResourceView, now: number, before: Row | undefined): Row 
     view,
     holders: view.holders.map(entry),
     waiters: view.waiters.map(entry),
+    holdersTotal: view.holdersTotal ?? view.holders.length,
+    waitersTotal: view.waitersTotal ?? view.waiters.length,
     text: searchText(view),
     mark: before?.mark ?? null,
   }

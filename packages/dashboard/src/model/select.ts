@@ -70,7 +70,7 @@ function keyOf(row: Row, column: Column, now: number): Key {
     case 'fence':
       return first === undefined || first.claim.fence === null ? null : BigInt(first.claim.fence)
     case 'waiters':
-      return row.waiters.length
+      return row.waitersTotal
     case 'note':
       return first?.claim.note?.toLowerCase() ?? null
   }

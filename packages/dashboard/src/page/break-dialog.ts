@@ -1,5 +1,5 @@
-import { segment } from '../model/curl.js'
-import { plural } from '../model/words.js'
+import { brokenText } from '../model/broken.js'
+import { lockPath } from '../model/curl.js'
 import { troubleOf } from './api.js'
 import { el, outside, setText } from './dom.js'
 import type { Stage } from './view.js'
@@ -44,10 +44,9 @@ export function askToBreak(stage: Stage, name: string, target: { ref: string; wh
     confirm.disabled = true
     try {
       const body = { reason: reason.value.trim(), ...(target === null ? {} : { ref: target.ref }) }
-      const answer = await stage.api.post(`/v1/locks/${segment(name)}/break`, body)
+      const answer = await stage.api.post(lockPath(name, 'break'), body)
       if (answer.status !== 200) return setText(trouble, troubleOf(answer))
-      const broken = Array.isArray(answer.body['broken']) ? answer.body['broken'].length : 0
-      stage.notices.say(broken === 0 ? 'Nobody held it any more.' : `${plural(broken, 'hold')} broken.`)
+      stage.notices.say(brokenText(answer.body, target?.who ?? null))
       dialog.close()
     } catch (error) {
       if (!(error instanceof Error)) throw error

@@ -1,4 +1,4 @@
-import { type Ask, bodyOf, segment } from '../model/curl.js'
+import { type Ask, bodyOf, lockPath } from '../model/curl.js'
 import { type Api, troubleOf } from './api.js'
 import { numberOf, textOf } from './json.js'
 
@@ -65,7 +65,7 @@ export class Holds {
     try {
       const body = { ...bodyOf(ask), owner: this.#owner }
       const { signal } = slot.controller
-      const answer = await this.#api.post(`/v1/locks/${segment(ask.name)}/acquire`, body, { signal })
+      const answer = await this.#api.post(lockPath(ask.name, 'acquire'), body, { signal })
       const claim = textOf(answer.body['claim'])
       if (answer.status !== 200 || claim === null) {
         return this.#change(slot, {
@@ -154,7 +154,7 @@ export class Holds {
   }
 
   #path(slot: Slot, verb: string): string {
-    return `/v1/locks/${segment(slot.held.ask.name)}/${verb}`
+    return lockPath(slot.held.ask.name, verb)
   }
 
   #end(slot: Slot, state: 'released' | 'lost', why: string | null): void {

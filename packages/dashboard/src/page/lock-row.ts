@@ -68,7 +68,7 @@ export class LockRow {
     fill(this.#kind, kindPill(row))
     fill(this.#holder, ...holderParts(row))
     setText(this.#fence, first?.claim.fence ?? '')
-    fill(this.#waiters, ...chips(row.waiters))
+    fill(this.#waiters, ...chips(row))
     const note = first?.claim.note ?? null
     fill(this.#note, note === null ? null : outside(shortened(note, 80)))
     this.element.classList.toggle('contended', row.waiters.length > 0)
@@ -110,10 +110,10 @@ export function kindPill(row: Row): HTMLElement {
   if (shape === null) return el('span', { class: 'pill free' }, 'free')
   const used = row.holders.reduce((sum, { claim }) => sum + claim.weight, 0)
   if (shape.kind === 'semaphore')
-    return el('span', { class: 'pill semaphore' }, `semaphore ${used}/${shape.limit}`)
+    return el('span', { class: 'pill semaphore' }, `semaphore ${usedText(row, used)}/${shape.limit}`)
   if (shape.kind === 'mutex') return el('span', { class: 'pill mutex' }, 'mutex')
   const writes = row.holders.some(({ claim }) => claim.weight > 1)
-  const readers = row.holders.length
+  const readers = row.holdersTotal
   return el(
     'span',
     { class: 'pill rw' },
@@ -121,11 +121,17 @@ export function kindPill(row: Row): HTMLElement {
   )
 }
 
+/** Of holders that are not shown only their number is known, and each has one permit at least. */
+function usedText({ holders, holdersTotal }: Row, used: number): string {
+  const hidden = holdersTotal - holders.length
+  return hidden === 0 ? String(used) : `≥${used + hidden}`
+}
+
 function holderParts(row: Row): HTMLElement[] {
   const first = row.holders[0]
   if (first === undefined)
     return [el('span', { class: 'faint' }, row.waiters.length > 0 ? 'being handed over' : 'nobody')]
-  const more = row.holders.length - 1
+  const more = row.holdersTotal - 1
   const parts = [ownerMark(first.claim.owner)]
   if (more > 0) {
     const mark = el('span', { class: 'more' }, `+${more}`)
@@ -145,7 +151,7 @@ export function ownerMark(owner: Entry['claim']['owner']): HTMLElement {
   )
 }
 
-function chips(waiters: readonly Entry[]): HTMLElement[] {
+function chips({ waiters, waitersTotal }: Row): HTMLElement[] {
   const shown = waiters.slice(0, CHIPS_MAX).map(({ claim }, index) => {
     const { host, pid } = claim.owner
     const { client } = readClient(claim.owner.client)
@@ -153,11 +159,7 @@ function chips(waiters: readonly Entry[]): HTMLElement[] {
     const title = [ownerText(claim.owner), useWord(null, claim)].filter((part) => part !== null).join(', ')
     return el('span', { class: 'chip', title }, el('b', {}, String(index + 1)), outside(short))
   })
-  const more = waiters.length - shown.length
-  const counted = el(
-    'span',
-    { class: 'waiting-count' },
-    waiters.length === 0 ? '' : `${waiters.length} waiting`,
-  )
+  const more = waitersTotal - shown.length
+  const counted = el('span', { class: 'waiting-count' }, waitersTotal === 0 ? '' : `${waitersTotal} waiting`)
   return more > 0 ? [...shown, el('span', { class: 'more' }, `+${more}`), counted] : [...shown, counted]
 }

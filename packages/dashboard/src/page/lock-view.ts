@@ -1,5 +1,5 @@
 import type { Activity } from '../model/contract.js'
-import { segment } from '../model/curl.js'
+import { lockPath } from '../model/curl.js'
 import { ageMs, type Lease } from '../model/lease.js'
 import type { Entry, Row } from '../model/rows.js'
 import { storyOf } from '../model/story.js'
@@ -14,6 +14,8 @@ import { TimelinePicture } from './timeline-picture.js'
 import type { Stage, View } from './view.js'
 
 const EVENTS_MAX = 500
+/** Waiters that are shown one by one. */
+const LINE_MAX = 200
 
 /** Everything about one lock: who has it, who is next, and how it went from one to the other. */
 export class LockView implements View {
@@ -23,6 +25,7 @@ export class LockView implements View {
   readonly #name: string
   readonly #state = el('div', { class: 'lock-state' })
   readonly #holders = el('div', { class: 'cards' })
+  readonly #hidden = el('p', { class: 'faint' })
   readonly #line = el('ol', { class: 'line' })
   readonly #lineTitle = el('h2', {}, 'The line')
   readonly #breakAll = el('button', { type: 'button', class: 'danger' }, 'Break all…')
@@ -57,6 +60,7 @@ export class LockView implements View {
       ),
       el('h2', {}, 'Holders'),
       this.#holders,
+      this.#hidden,
       this.#lineTitle,
       this.#line,
       el('h2', {}, 'Timeline'),
@@ -112,7 +116,7 @@ export class LockView implements View {
 
   async #askForHistory(): Promise<readonly Activity[]> {
     try {
-      const answer = await this.#stage.api.get(`/v1/locks/${segment(this.#name)}/history`)
+      const answer = await this.#stage.api.get(lockPath(this.#name, 'history'))
       const { events } = answer.body
       if (!Array.isArray(events)) return []
       return events.filter((event): event is Activity => isRecord(event) && typeof event['seq'] === 'number')
@@ -140,7 +144,9 @@ export class LockView implements View {
     this.#row = row
     const now = performance.now()
     fill(this.#state, ...stateOf(row))
-    this.#breakAll.hidden = (row?.holders.length ?? 0) < 2
+    this.#breakAll.hidden = (row?.holdersTotal ?? 0) < 2
+    const hidden = (row?.holdersTotal ?? 0) - (row?.holders.length ?? 0)
+    setText(this.#hidden, hidden === 0 ? '' : `${hidden.toLocaleString('en')} more holders are not shown.`)
     const cards = new Map<string, HolderCard>()
     for (const entry of row?.holders ?? []) {
       const card = this.#cards.get(entry.claim.ref) ?? new HolderCard(this.#stage, this.#name)
@@ -158,12 +164,15 @@ export class LockView implements View {
 
   #showLine(row: Row | undefined): void {
     const waiters = row?.waiters ?? []
+    const waitersTotal = row?.waitersTotal ?? 0
+    const shownMax = Math.min(waiters.length, LINE_MAX)
+    const part = shownMax < waitersTotal ? `, showing ${shownMax}` : ''
     setText(
       this.#lineTitle,
-      waiters.length === 0 ? 'The line' : `The line: ${plural(waiters.length, 'waiter')}`,
+      waitersTotal === 0 ? 'The line' : `The line: ${plural(waitersTotal, 'waiter')}${part}`,
     )
     if (waiters.length === 0) return fill(this.#line, el('li', { class: 'faint nobody' }, 'Nobody waits.'))
-    const items = waiters.slice(0, 200).map(({ claim }, index) => {
+    const items = waiters.slice(0, LINE_MAX).map(({ claim }, index) => {
       const use = useWord(row?.view.shape ?? null, claim)
       return el(
         'li',
@@ -192,7 +201,7 @@ function stateOf(row: Row | undefined): HTMLElement[] {
   if (row === undefined || row.view.shape === null) return [el('span', { class: 'pill free' }, 'free')]
   const parts = [kindPill(row)]
   if (row.waiters.length > 0)
-    parts.push(el('span', { class: 'pill warn' }, `contended: ${row.waiters.length} waiting`))
+    parts.push(el('span', { class: 'pill warn' }, `contended: ${row.waitersTotal} waiting`))
   return parts
 }
 

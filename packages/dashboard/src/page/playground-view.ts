@@ -1,4 +1,4 @@
-import { type Ask, bodyOf, curlOf, segment } from '../model/curl.js'
+import { type Ask, bodyOf, curlOf, lockPath } from '../model/curl.js'
 import { seconds } from '../model/words.js'
 import { el, icon, outside, setText } from './dom.js'
 import { type Held, isOpen } from './holds.js'
@@ -132,12 +132,7 @@ export class PlaygroundView implements View {
     const ask = this.#ask()
     this.#semaphore.hidden = ask.mode !== 'semaphore'
     const { api } = this.#stage
-    this.#command.textContent = curlOf(
-      api.base,
-      `/v1/locks/${segment(ask.name)}/acquire`,
-      bodyOf(ask),
-      api.hasToken,
-    )
+    this.#command.textContent = curlOf(api.base, lockPath(ask.name, 'acquire'), bodyOf(ask), api.hasToken)
   }
 }
 

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { brokenText } from '../../src/model/broken.js'
 import type { Activity } from '../../src/model/contract.js'
+import { lockPath } from '../../src/model/curl.js'
+import { graphOf } from '../../src/model/graph.js'
 import { fullMs, isExpiring, leaseOf, leftMs, leftPart } from '../../src/model/lease.js'
 import { MARK_MS, type Row, Rows } from '../../src/model/rows.js'
 import {
@@ -33,6 +36,24 @@ function activity(kind: Activity['kind'], name: string): Activity {
   return { seq: 1, at: '2026-01-01T00:00:00Z', kind, name, ref: 'x', owner, ...nothing }
 }
 
+describe('a break', () => {
+  it('says that a hold had ended where somebody else may have the lock', () => {
+    expect(brokenText({ broken: [], brokenTotal: 0 }, 'host-1')).toMatch(
+      /the hold of host-1 had ended before/,
+    )
+    expect(brokenText({ broken: [] }, null)).toBe('Nobody held it any more, so nothing was broken.')
+    expect(brokenText({ broken: [{}], brokenTotal: 3 }, null)).toBe('3 holds broken.')
+  })
+
+  it('is sent to a path that a browser does not change', () => {
+    for (const name of ['.', '..', 'a/b', '../x', '%2E']) {
+      const path = lockPath(name, 'break')
+      const { pathname, search } = new URL(path, 'http://127.0.0.1')
+      expect(pathname + search).toBe(path)
+    }
+  })
+})
+
 describe('the rows', () => {
   it('shows the old list until the new one is complete, and then only the new one', () => {
     const rows = new Rows()
@@ -43,6 +64,18 @@ describe('the rows', () => {
     expect([...rows.all()].map(({ name }) => name)).toEqual(['a'])
     rows.part([mutex('c', [claim('3')])], false, 20)
     expect([...rows.all()].map(({ name }) => name)).toEqual(['b', 'c'])
+  })
+
+  it('count claims that the service does not show', () => {
+    const rows = new Rows()
+    const crowded = { ...mutex('a', [claim('1')]), waiters: [claim('2')], waitersTotal: 5_000 }
+    rows.part([crowded, mutex('b', [claim('3')])], false, 0)
+    expect(rows.get('a')).toMatchObject({ holdersTotal: 1, waitersTotal: 5_000 })
+    expect(rows.get('b')).toMatchObject({ holdersTotal: 1, waitersTotal: 0 })
+    const byWaiters = sorted(rows.all(), { column: 'waiters', descending: true }, 0)
+    expect(byWaiters.map(({ name }) => name)).toEqual(['a', 'b'])
+    const more = graphOf(rows.all(), []).nodes.find(({ kind }) => kind === 'more')
+    expect(more?.count).toBe(4_999)
   })
 
   it('takes changes and removals', () => {

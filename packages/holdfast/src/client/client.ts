@@ -142,7 +142,10 @@ export class Locks implements AsyncDisposable {
     return await this.#desk.inspect(this.#checkName(name))
   }
 
-  /** Every resource that somebody holds or waits for and whose name begins with `prefix`, in order of name. */
+  /**
+   * Every resource that somebody holds or waits for and whose name begins with `prefix`, in order of name. A name whose entry
+   * in the store cannot be read is left out, because it would hide all others; `inspect()` of that name rejects and says why.
+   */
   list(prefix = ''): AsyncIterable<ResourceView> {
     return this.#desk.list(prefix === '' ? '' : this.#checkName(prefix, 'prefix'))
   }

@@ -4,8 +4,10 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { hostname, uptime } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { pid } from 'node:process'
+import { asyncContexts } from '../core/async-context.js'
 import type { Runtime, Timer } from '../core/runtime.js'
-import { SharedTimers } from './shared-timers.js'
+import { TIMER_MAX_MS } from '../core/timing.js'
+import { SharedTimers, type StartRaw } from './shared-timers.js'
 
 const FRACTION_GRAIN = 2 ** 32
 const ID_LENGTH = 32
@@ -29,11 +31,14 @@ const SHARED_FROM_MS = 1_000
 
 const shared = new Map<number, SharedTimers>()
 
+/** One timer serves many callers, so that it has the async context of none of them. */
+const startRaw: StartRaw = (run, afterMs) => asyncContexts.outside(() => setTimeout(run, afterMs))
+
 function startShared(afterMs: number, run: () => void, keepAlive: boolean): Timer {
   let timers = shared.get(afterMs)
   if (timers === undefined) {
     const forget = (): void => void shared.delete(afterMs)
-    timers = new SharedTimers(afterMs, () => performance.now(), setTimeout, forget)
+    timers = new SharedTimers(afterMs, () => performance.now(), startRaw, forget)
     shared.set(afterMs, timers)
   }
   return timers.start(run, keepAlive)
@@ -48,8 +53,9 @@ export const systemRuntime: Runtime = {
   },
   timers: {
     start(afterMs, run, keepAlive) {
-      if (afterMs >= SHARED_FROM_MS) return startShared(afterMs, run, keepAlive)
-      const timer = setTimeout(run, afterMs)
+      // Node fires a timer that is longer than that at once.
+      if (afterMs >= SHARED_FROM_MS) return startShared(Math.min(afterMs, TIMER_MAX_MS), run, keepAlive)
+      const timer = asyncContexts.outside(() => setTimeout(run, afterMs))
       if (!keepAlive) timer.unref()
       return { cancel: () => clearTimeout(timer) }
     },
@@ -58,4 +64,5 @@ export const systemRuntime: Runtime = {
     id: freshId,
     fraction: () => randomInt(FRACTION_GRAIN) / FRACTION_GRAIN,
   },
+  contexts: asyncContexts,
 }

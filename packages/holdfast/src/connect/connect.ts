@@ -1,8 +1,9 @@
 import { createLocks, type Locks } from '../client/client.js'
+import { asyncContexts } from '../core/async-context.js'
 import type { Backend } from '../core/backend.js'
 import type { ClientOptions } from '../core/options.js'
 import { identityOfUrl } from './identity.js'
-import { type ForEachStore, readUrl, sqlitePath } from './url.js'
+import { type ForEachStore, readUrl, sqlitePath, urlGiven } from './url.js'
 
 export interface OpenOptions {
   /** Whether many callers ask at once, over connections of their own, as they do of a service. */
@@ -39,10 +40,14 @@ const OPENERS: ForEachStore<Opener> = {
  *     consul://HOST:PORT/PREFIX  an agent of Consul, or several with commas between them; `consuls:` the same over TLS
  *     http://HOST:PORT   a lock service, or several instances of one with commas between them; `https:` the same over TLS
  *
- * Without a URL it is `sqlite:`, which several processes of one machine can share with nothing to install or start.
+ * `connect()` without a URL means `sqlite:`, which several processes of one machine can share with nothing to install or
+ * start. A URL that is undefined, null or empty is refused: it comes from a variable that is not set.
  */
-export async function connect(url = 'sqlite:', options: ClientOptions = {}): Promise<Locks> {
-  const backend = await openBackend(url)
+export function connect(): Promise<Locks>
+export function connect(url: string, options?: ClientOptions): Promise<Locks>
+export async function connect(...args: [url?: string, options?: ClientOptions]): Promise<Locks> {
+  const [, options = {}] = args
+  const backend = await openBackend(urlGiven(args))
   try {
     return await createLocks(backend, options)
   } catch (error) {
@@ -53,9 +58,14 @@ export async function connect(url = 'sqlite:', options: ClientOptions = {}): Pro
 }
 
 /** The store of a URL, not opened yet: for those who make more of it than locks. */
-export async function openBackend(url = 'sqlite:', options: OpenOptions = {}): Promise<Backend> {
+export function openBackend(): Promise<Backend>
+export function openBackend(url: string, options?: OpenOptions): Promise<Backend>
+export async function openBackend(...args: [url?: string, options?: OpenOptions]): Promise<Backend> {
+  const [, options = {}] = args
+  const url = urlGiven(args)
   const { found: opener, rest } = readUrl(url, OPENERS)
-  const backend = await opener(rest, url, options)
+  // Its driver and its connections serve every caller, and outlive the request that happens to be the first.
+  const backend = await asyncContexts.outside(() => opener(rest, url, options))
   const identity = identityOfUrl(url)
   // Neither printed nor copied with the rest of it: nobody but the process itself can make anything of it.
   return identity === null ? backend : Object.defineProperty(backend, 'identity', { value: identity })

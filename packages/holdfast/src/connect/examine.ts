@@ -1,6 +1,6 @@
 import { systemRuntime } from '../client/system.js'
 import type { Finding } from '../core/doctor.js'
-import { type ForEachStore, readUrl, sqlitePath } from './url.js'
+import { type ForEachStore, readUrl, sqlitePath, urlGiven } from './url.js'
 
 type Examiner = (rest: string, url: string) => Promise<Finding[]>
 
@@ -22,7 +22,10 @@ const EXAMINERS: ForEachStore<Examiner> = {
  * Looks for what would break locks in how a store is set up, and says what to do about it. It takes the URLs of
  * `connect()`, changes nothing and touches no lock. It rejects where the store does not answer at all.
  */
-export async function examine(url = 'sqlite:'): Promise<Finding[]> {
+export function examine(): Promise<Finding[]>
+export function examine(url: string): Promise<Finding[]>
+export async function examine(...args: [url?: string]): Promise<Finding[]> {
+  const url = urlGiven(args)
   const { found: examiner, rest } = readUrl(url, EXAMINERS)
   return await examiner(rest, url)
 }

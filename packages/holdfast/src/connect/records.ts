@@ -1,7 +1,8 @@
+import { asyncContexts } from '../core/async-context.js'
 import type { RecordStore } from '../core/records.js'
 import { createIdempotency, type Idempotency } from '../idempotency/idempotency.js'
 import type { IdempotencyOptions } from '../idempotency/types.js'
-import { type ForEachStore, readUrl, sqlitePath } from './url.js'
+import { type ForEachStore, readUrl, sqlitePath, urlGiven } from './url.js'
 
 type Opener = (rest: string, url: string) => Promise<RecordStore>
 
@@ -20,17 +21,23 @@ const OPENERS: ForEachStore<Opener> = {
 }
 
 /** The records of a store, by the URLs of `connect()`. They are opened by whoever uses them. */
-export async function connectRecords(url = 'sqlite:'): Promise<RecordStore> {
+export function connectRecords(): Promise<RecordStore>
+export function connectRecords(url: string): Promise<RecordStore>
+export async function connectRecords(...args: [url?: string]): Promise<RecordStore> {
+  const url = urlGiven(args)
   const { found: opener, rest } = readUrl(url, OPENERS)
-  return await opener(rest, url)
+  // Its driver and its connections serve every caller, and outlive the request that happens to be the first.
+  return await asyncContexts.outside(() => opener(rest, url))
 }
 
-/** Opens idempotency over the store of a URL; the same URLs as for `connect()`. */
+/** Opens idempotency over the store of a URL; the same URLs, and the same default, as for `connect()`. */
+export function connectIdempotency(): Promise<Idempotency>
+export function connectIdempotency(url: string, options?: IdempotencyOptions): Promise<Idempotency>
 export async function connectIdempotency(
-  url = 'sqlite:',
-  options: IdempotencyOptions = {},
+  ...args: [url?: string, options?: IdempotencyOptions]
 ): Promise<Idempotency> {
-  return await createIdempotency(await connectRecords(url), options)
+  const [, options = {}] = args
+  return await createIdempotency(await connectRecords(urlGiven(args)), options)
 }
 
 async function openMemory(name: string): Promise<RecordStore> {

@@ -1,6 +1,6 @@
 import type { Backend } from '../core/backend.js'
 import { BackendUnavailableError } from '../core/errors.js'
-import { type ForEachStore, readUrl } from './url.js'
+import { type ForEachStore, readUrl, urlGiven } from './url.js'
 
 type SchemaReader = (url: string) => Promise<string | null>
 
@@ -22,7 +22,10 @@ const READERS: ForEachStore<SchemaReader> = {
  * The SQL of the tables and routines that a store needs before its first lock, which is what `migrate()` runs; null for a
  * store or a recipe that needs none. It takes the URLs of `connect()`, and connects to nobody.
  */
-export async function schemaOf(url = 'sqlite:'): Promise<string | null> {
+export function schemaOf(): Promise<string | null>
+export function schemaOf(url: string): Promise<string | null>
+export async function schemaOf(...args: [url?: string]): Promise<string | null> {
+  const url = urlGiven(args)
   const { found: read } = readUrl(url, READERS)
   return await read(url)
 }

@@ -58,8 +58,26 @@ export function readUrl<T>(
   return { found: stores[store], rest: url.slice(colon + 1) }
 }
 
+/** Where to find the locks of a caller that names no store: a file that all processes of the user share. */
+const DEFAULT_URL = 'sqlite:'
+
+/**
+ * The URL of a call. Only a call without any argument means the default: a URL that is undefined, null or empty comes from
+ * a variable that is not set, and a file of this machine in its place would lock nothing for the other machines.
+ */
+export function urlGiven(args: readonly [url?: string, ...rest: unknown[]]): string {
+  // The type is that of a caller that keeps to it; `readUrl` checks what was really given.
+  return args.length === 0 ? DEFAULT_URL : (args[0] as string)
+}
+
 /** Nothing of it is repeated in a message but its length, because it may carry a password. */
 function checkUrl(url: unknown): void {
+  if (url === undefined || url === null || url === '') {
+    const expected =
+      'a store URL such as `redis://cache-1:6379` (check the variable that it comes from; only a call without a URL means ' +
+      'the SQLite file of this user)'
+    throw new InvalidInputError('url', expected, url)
+  }
   if (typeof url !== 'string') throw new InvalidInputError('url', 'a store URL', url)
   if (url.length > URL_LENGTH_MAX) {
     throw new InvalidInputError('url', `a text of at most ${URL_LENGTH_MAX} characters`, url.length)

@@ -1,21 +1,19 @@
-import type { Backend, Claim, HolderNote, Patience, Verdict } from './backend.js'
+import type { Claim, HolderNote, Patience, Verdict } from './backend.js'
 import { attempted, withDeadline } from './deadline.js'
-import { BackendUnavailableError, OutcomeUnknownError, ShapeConflictError } from './errors.js'
-import type { Keeper } from './keeper.js'
-import { type ClientSettings, LEASE_PER_SKEW } from './options.js'
-import type { ReleaseOutcome, Releaser } from './releaser.js'
-import type { Runtime, Timer } from './runtime.js'
+import {
+  type BackendUnavailableError,
+  OutcomeUnknownError,
+  ShapeConflictError,
+  WeightConflictError,
+} from './errors.js'
+import type { Machinery } from './machinery.js'
+import { LEASE_PER_SKEW } from './options.js'
+import { queueFull, turnOf } from './queue-room.js'
+import type { ReleaseOutcome } from './releaser.js'
+import type { Timer } from './runtime.js'
 import { Standing } from './standing.js'
+import { RETRY_MS, StoreAnswers, silentStore } from './store-answers.js'
 import { pollMs } from './timing.js'
-
-/** What the wait loop works with; one set per client. */
-export interface Machinery {
-  readonly backend: Backend
-  readonly runtime: Runtime
-  readonly settings: ClientSettings
-  readonly keeper: Keeper
-  readonly releaser: Releaser
-}
 
 export type SeekResult =
   | { readonly kind: 'granted'; readonly standing: Standing }
@@ -28,12 +26,10 @@ export type SeekResult =
 const DROPPED: SeekResult = { kind: 'dropped' }
 const LEFT: SeekResult = { kind: 'left' }
 
-const RETRY_MS = 50
 /** A fixed lease of which more than a tenth has passed when it is granted is not what was promised. */
 const AGED_PART = 10
 /** The longest that one request may wait in a store. */
 const BLOCK_MS_MAX = 1_000
-const RETRY_MS_MAX = 1_000
 
 /**
  * The one wait loop: attempt; if not admitted, wait for the first of a pushed grant, a hint, the end of a lease
@@ -45,8 +41,6 @@ export class Seek {
   readonly #patience: Patience
   /** The last holder that the store named, for the message of whoever gives up. */
   holder: HolderNote | null = null
-  /** The last thing that went wrong with the store, likewise. */
-  trouble: unknown = null
   /** Called once, when the store has said that somebody else is before the claim. */
   onWait: (() => void) | null = null
   /** How many claims stand before this one, as the store last said; -1 while it has not. */
@@ -65,9 +59,9 @@ export class Seek {
   #finished = false
   #pushed: { readonly fence: bigint | null } | null = null
   #hinted = false
+  #isFirst = true
   #wake: (() => void) | null = null
-  #answeredAt: number
-  #failures = 0
+  readonly #answers: StoreAnswers
   #placeSince: number
 
   constructor(machinery: Machinery, claim: Claim, renews: boolean, waitMs: number) {
@@ -79,8 +73,8 @@ export class Seek {
     this.#patience = { waitMs: blocks ? Math.min(waitMs, BLOCK_MS_MAX) : waitMs, leaseMs }
     this.standing = new Standing(claim, renews, leaseMs, settings.skewMs)
     this.standing.onLost = () => this.hint()
-    this.#answeredAt = runtime.clock.monotonicMs()
-    this.#placeSince = this.#answeredAt
+    this.#placeSince = runtime.clock.monotonicMs()
+    this.#answers = new StoreAnswers(this.#placeSince)
   }
 
   get claim(): Claim {
@@ -89,7 +83,27 @@ export class Seek {
 
   /** Whether the store has said nothing since something went wrong. */
   get isUnanswered(): boolean {
-    return this.#failures > 0
+    return this.#answers.isMissing
+  }
+
+  /** The last thing that went wrong with the store. */
+  get trouble(): unknown {
+    return this.#answers.trouble
+  }
+
+  /**
+   * What to tell a caller whose wait is over while the store does not answer: nobody knows then whether the lock is free or
+   * held. null: the store answers, so others hold the lock.
+   */
+  outage(): BackendUnavailableError | null {
+    const { backend, runtime } = this.#machinery
+    if (!this.#answers.isOutage(runtime.clock.monotonicMs(), this.#blockMs)) return null
+    return silentStore(this.claim.resource, backend.name, this.isUnanswered ? this.trouble : undefined)
+  }
+
+  /** How long the store may hold an answer back. */
+  get #blockMs(): number {
+    return this.#machinery.backend.guarantees.waiting === 'block' ? this.#patience.waitMs : 0
   }
 
   /** The store pushed a grant of the place with this fence. */
@@ -148,38 +162,41 @@ export class Seek {
     this.#hinted = false
     const awake = keeper.wakefulness()
     const sentAt = runtime.clock.monotonicMs()
-    const call = attempted(() => backend.attempt(this.claim, this.#patience))
+    this.#answers.sent(sentAt)
+    const attempt = (): Promise<Verdict> => attempted(() => backend.attempt(this.claim, this.#patience))
+    // The first request is made in the call of the caller. Later ones may be for other callers, and begin long after it.
+    const call = this.#isFirst ? attempt() : runtime.contexts.outside(attempt)
+    this.#isFirst = false
     releaser.follow(call, this.standing)
-    const blockMs = backend.guarantees.waiting === 'block' ? this.#patience.waitMs : 0
-    const deadlineMs = Math.min(settings.requestMs, this.claim.ttlMs) + blockMs
-    const context = { resource: this.claim.resource, backend: backend.name }
+    const deadlineMs = Math.min(settings.requestMs, this.claim.ttlMs) + this.#blockMs
+    const silence = (): string | null => backend.silence?.() ?? null
+    const context = { ...this.#context, silence }
     try {
       const verdict = await withDeadline(runtime.timers, deadlineMs, true, call, context)
-      this.#failures = 0
-      this.#answeredAt = runtime.clock.monotonicMs()
-      if (keeper.wakefulness() !== awake) return this.#doubt()
+      this.#answers.answered(runtime.clock.monotonicMs())
+      if (keeper.wakefulness() !== awake) {
+        const slept = this.#unknown('was heard after this machine had slept, and so says nothing')
+        if (this.#answers.doubted(slept)) this.#hinted = true
+        return null
+      }
+      this.#answers.believed()
       if (!this.#cancelled) this.#place(verdict, sentAt, awake)
       return verdict
     } catch (error) {
       this.#weigh(error)
       return null
+    } finally {
+      this.#answers.settled()
     }
   }
 
-  /** The machine slept between question and answer, so nothing can be counted from it: ask again at once. */
-  #doubt(): null {
-    this.#hinted = true
-    this.#failures += 1
-    this.trouble = this.#unknown('was heard after this machine had slept, and so says nothing')
-    return null
+  get #context(): { readonly resource: string; readonly backend: string } {
+    return { resource: this.claim.resource, backend: this.#machinery.backend.name }
   }
 
   #unknown(what: string): OutcomeUnknownError {
-    const { name } = this.#machinery.backend
-    return new OutcomeUnknownError(`The answer of the ${name} store ${what}.`, {
-      resource: this.claim.resource,
-      backend: name,
-    })
+    const context = this.#context
+    return new OutcomeUnknownError(`The answer of the ${context.backend} store ${what}.`, context)
   }
 
   /** Notes what the store said of the claim's place, counted from before it was asked. */
@@ -188,22 +205,16 @@ export class Seek {
     this.standing.placed(verdict.fence, sentAt, verdict.leaseMs, awake)
   }
 
-  /** Trouble with the store is waited out for a while; anything that is not understood goes to the caller as it is. */
   #weigh(error: unknown): void {
-    const passing = error instanceof BackendUnavailableError || error instanceof OutcomeUnknownError
-    const outageMs = this.#machinery.runtime.clock.monotonicMs() - this.#answeredAt
-    // What may have been done by an earlier request is not undone by one that certainly did nothing.
-    const isOpen = passing && this.isUnanswered && this.trouble instanceof OutcomeUnknownError
-    const trouble = isOpen ? this.trouble : error
-    if (!passing || this.#patience.waitMs === 0 || outageMs >= this.#machinery.settings.outageMs)
-      throw trouble
-    this.trouble = trouble
-    this.#failures += 1
+    const { runtime, settings } = this.#machinery
+    const outageMs = this.#patience.waitMs === 0 ? 0 : settings.outageMs
+    this.#answers.failed(error, runtime.clock.monotonicMs(), outageMs)
   }
 
   #consider(verdict: Verdict | null): SeekResult | null {
     if (this.#cancelled) return DROPPED
     if (verdict === null) return null
+    this.#requireWeight(verdict)
     switch (verdict.kind) {
       case 'granted':
         return this.#granted()
@@ -214,11 +225,16 @@ export class Seek {
         this.retryAfterMs = verdict.retryAfterMs
         // A store without a line refuses those who wait, too; they ask again after a while.
         return this.#patience.waitMs === 0 ? { kind: 'refused' } : null
-      case 'mismatched': {
-        const context = { resource: this.claim.resource, backend: this.#machinery.backend.name }
-        throw new ShapeConflictError(this.claim.shape, verdict.shape, context)
-      }
+      case 'mismatched':
+        throw new ShapeConflictError(this.claim.shape, verdict.shape, this.#context)
     }
+  }
+
+  /** An earlier request with the same id may have asked for less. What stands then is not what this caller asked for. */
+  #requireWeight(verdict: Verdict): void {
+    if (verdict.kind !== 'granted' && verdict.kind !== 'waiting') return
+    const { shape, weight } = this.claim
+    if (verdict.weight < weight) throw new WeightConflictError(shape, weight, verdict.weight, this.#context)
   }
 
   #granted(): SeekResult {
@@ -258,6 +274,7 @@ export class Seek {
       this.cancel()
       return { kind: 'refused' }
     }
+    if (this.ahead < 0) this.#requireRoom(turnOf(this.claim, verdict.ahead))
     if (verdict.ahead !== this.ahead) {
       this.ahead = verdict.ahead
       this.#placeSince = this.#machinery.runtime.clock.monotonicMs()
@@ -266,11 +283,21 @@ export class Seek {
     return null
   }
 
+  /** Leaves a queue that is too long. A position never gets worse, so one look is enough. */
+  #requireRoom(turn: number): void {
+    const full = queueFull(this.#machinery, this.claim.resource, turn)
+    if (full === null) return
+    this.cancel()
+    throw full
+  }
+
   /** A pushed grant needs no second request if it is for the place we know, and enough of its lease is left. */
   #pushIsGood(): boolean {
     const { standing } = this
     const pushed = this.#pushed
     this.#pushed = null
+    // A caller that knows the id may have lowered the weight by another request meanwhile, and a push does not tell.
+    if (this.mayReturn && this.claim.weight > 1) return false
     return pushed !== null && pushed.fence === standing.fence && this.#isUsable()
   }
 
@@ -291,14 +318,13 @@ export class Seek {
   #pauseMs(verdict: Verdict | null): number {
     const { backend, runtime } = this.#machinery
     const fraction = runtime.random.fraction()
-    if (verdict === null) {
-      return Math.min(RETRY_MS * 2 ** Math.min(this.#failures, 10), RETRY_MS_MAX) * (0.75 + fraction / 2)
-    }
+    if (verdict === null) return this.#answers.retryMs(fraction)
     this.onWait?.()
     this.onWait = null
     return pollMs({
       waiting: backend.guarantees.waiting,
       ahead: this.ahead,
+      turn: turnOf(this.claim, this.ahead),
       waitedMs: runtime.clock.monotonicMs() - this.#placeSince,
       retryAfterMs: verdict.kind === 'waiting' || verdict.kind === 'refused' ? verdict.retryAfterMs : null,
       leaseMs: this.#patience.leaseMs,

@@ -53,13 +53,21 @@ export interface HolderNote {
 /**
  * What the store answers. `leaseMs` is what was left of the entry's life when the store answered: the core
  * counts it from before the request was sent, so it is right whether or not this request extended anything.
+ * `weight` is the weight that the store has for the claim. It is less than the claim asks for if an earlier request with the
+ * same id asked for less, because a weight never grows: the core does not treat such a claim as granted.
  */
 export type Verdict =
-  | { readonly kind: 'granted'; readonly fence: bigint | null; readonly leaseMs: number }
+  | {
+      readonly kind: 'granted'
+      readonly fence: bigint | null
+      readonly leaseMs: number
+      readonly weight: number
+    }
   | {
       readonly kind: 'waiting'
       readonly fence: bigint | null
       readonly leaseMs: number
+      readonly weight: number
       /** How many claims stand before this one, holders included. */
       readonly ahead: number
       /** When the claim ahead that ends first would end by itself; null where the store cannot tell. */
@@ -97,6 +105,11 @@ export interface ClaimView {
   readonly owner: Owner
   readonly note: string | null
   readonly weight: number
+  /**
+   * From a store: the number that it minted. From `inspect()` and `list()` of a client: the fencing token. Callers of one
+   * process can pass a claim on without asking the store, and then `ref` stays the same. The client that has the claim
+   * shows the token of its present holder; all others show the token of the first. An election never passes a claim on.
+   */
   readonly fence: bigint | null
   /** Time since the claim took its place in the line. */
   readonly ageMs: number
@@ -162,17 +175,23 @@ export interface Backend {
   readonly identity?: string | object
   readonly guarantees: Guarantees
   open(sink: Sink): Promise<void>
-  /** Idempotent by claim id: an entry that stands is answered for, never doubled. A lower weight than before takes effect. */
+  /**
+   * Idempotent by claim id: an entry that stands is answered for, never doubled. A lower weight than before takes effect;
+   * a higher one does not, and the answer has the lower weight.
+   */
   attempt(claim: Claim, patience: Patience): Promise<Verdict>
   /** One answer per request, in order. A rejection means that nothing is known. */
   renew(requests: readonly RenewRequest[]): Promise<readonly Renewal[]>
   /** Removes every trace of the claim, holder or waiter, and ends an attempt of it that still blocks. */
   release(claim: Claim): Promise<Release>
   inspect(resource: string): Promise<ResourceView>
+  /** A name whose entry cannot be read, because something else is stored there, is left out; `inspect` says what is wrong. */
   list(prefix: string): AsyncIterable<ResourceView>
   /** For operators. The next claim's fence is higher than the evicted one's. */
   evict(resource: string, ref: string): Promise<Eviction>
   close(): Promise<void>
+  /** Why requests wait just now, as a sentence for the message of one that was not answered in time; null: not known. */
+  silence?(): string | null
   /** What must be there before the first claim, as text for people to read; stores that need nothing have none. */
   readonly schema?: string
   /** Makes it, or brings it up to date. It may be called again at any time, by several at once. */

@@ -1,5 +1,6 @@
 import { requireShape, requireWeight } from './abilities.js'
-import { type Machinery, Seek, type SeekResult } from './acquire.js'
+import { onAbort } from './abort-listeners.js'
+import { Seek, type SeekResult } from './acquire.js'
 import type { Backend, Claim, Guarantees, Renewal, RenewRequest, ResourceView, Sink } from './backend.js'
 import { idOfAnotherName } from './claim-text.js'
 import type { CounterAnswer, CounterAsk, CounterEnd, CounterRenewal } from './counter-answers.js'
@@ -8,6 +9,7 @@ import type { Reporter } from './events.js'
 import { Keeper } from './keeper.js'
 import { KeptPlaces } from './kept-places.js'
 import { Lookout, openStore } from './lookout.js'
+import type { Machinery } from './machinery.js'
 import { type ClientSettings, type Limits, limitsFor } from './options.js'
 import type { ReleaseOutcome } from './releaser.js'
 import { Reports } from './reports.js'
@@ -46,7 +48,7 @@ export class Counter {
   constructor(backend: Backend, runtime: Runtime, settings: ClientSettings, reporter: Reporter) {
     this.settings = settings
     this.limits = limitsFor(backend.guarantees, settings.skewMs)
-    this.#reports = new Reports(reporter, backend.name, runtime.clock)
+    this.#reports = new Reports(reporter, backend.name, runtime)
     const keeper = new Keeper(backend, runtime, settings, this.#reports)
     const releaser = new TrackedReleaser(backend, runtime, settings, keeper)
     this.#machinery = { backend, runtime, settings, keeper, releaser }
@@ -179,8 +181,7 @@ export class Counter {
     this.#visits.set(claim.id, visit)
     this.#seeks.add(seek)
     const timer = waitMs > 0 ? timers.start(waitMs, () => this.#end(visit, 'over'), true) : null
-    const onAbort = (): void => this.#end(visit, 'hung-up')
-    signal?.addEventListener('abort', onAbort, { once: true })
+    const unlisten = signal === null ? null : onAbort(signal, () => this.#end(visit, 'hung-up'))
     if (waitMs === 0 && stayMs > 0) this.#end(visit, 'over')
     const answer = this.#answer(visit)
     visit.done = answer.catch(() => {})
@@ -188,7 +189,7 @@ export class Counter {
       return await answer
     } finally {
       timer?.cancel()
-      signal?.removeEventListener('abort', onAbort)
+      unlisten?.()
     }
   }
 
@@ -229,12 +230,13 @@ export class Counter {
   }
 
   /** What to tell where something went wrong. Of who may come back, the claim is left to its lease. */
-  #failed({ ask: { claim, mayReturn }, seek }: Visit, error: unknown): unknown {
+  #failed({ ask: { claim, mayReturn, waitMs }, seek }: Visit, error: unknown): unknown {
+    // The caller cannot ask again with an id that was minted here, so for it this is an outage and no open question.
+    if (!mayReturn && waitMs > 0 && error instanceof OutcomeUnknownError) return seek.outage() ?? error
     if (!mayReturn || seek.givenBack !== null) return error
     this.#machinery.keeper.entrust(seek.standing)
     this.#keepFor(claim, claim.ttlMs)
-    const isPlaced = Number.isFinite(seek.standing.lease.sentAt)
-    if (!isPlaced || !(error instanceof BackendUnavailableError)) return error
+    if (!seek.standing.isPlaced || !(error instanceof BackendUnavailableError)) return error
     return new OutcomeUnknownError(
       `The ${this.name} store is not available, and the claim may still stand there.`,
       { resource: claim.resource, backend: this.name, cause: error },
@@ -242,11 +244,12 @@ export class Counter {
   }
 
   #notGranted({ ask, seek, why }: Visit, result: SeekResult): CounterAnswer {
+    const isOver = why === null || why === 'over'
+    if (isOver && seek.isUnanswered) throw seek.trouble
     // Nobody asks again with an id that was minted here, so that it is spent is of no interest.
-    const mayAskAgain = ask.mayReturn && (why === null || why === 'over' || why === 'closed')
+    const mayAskAgain = ask.mayReturn && (isOver || why === 'closed')
     if (mayAskAgain && this.#isSpent(seek.claim)) return { kind: 'ended', why: 'spent' }
-    if (why !== null && why !== 'over') return { kind: 'ended', why }
-    if (seek.isUnanswered) throw seek.trouble
+    if (!isOver) return { kind: 'ended', why }
     if (result.kind === 'dropped' && why === null) {
       throw new OutcomeUnknownError(
         `The answer of the ${this.name} store came too late to be of use; the claim is being given back.`,
@@ -259,10 +262,9 @@ export class Counter {
   /** Makes the entry last while its caller is away. null: there is no place to keep. */
   async #keepPlace({ seek, ask: { claim, stayMs }, why, since }: Visit): Promise<CounterAnswer | null> {
     const { standing } = seek
-    if (!Number.isFinite(standing.lease.sentAt)) {
-      if (seek.isUnanswered) throw seek.trouble
-      return null
-    }
+    // A store that did not answer has not said that others hold it, whatever place the claim had before.
+    if (seek.isUnanswered && (why === 'over' || !standing.isPlaced)) throw seek.trouble
+    if (!standing.isPlaced) return null
     try {
       // Whoever goes on for it looks after the place, too.
       if (why !== 'superseded' && (await this.#machinery.keeper.confirm(standing, stayMs)) === 'lost')

@@ -1,6 +1,14 @@
 import { OutcomeUnknownError } from './errors.js'
 import type { Timers } from './runtime.js'
 
+/** What was asked, for the message. */
+export interface Asked {
+  readonly resource: string | null
+  readonly backend: string
+  /** Called when the time is over: why the store may be silent, as a sentence, where it knows. */
+  readonly silence?: (() => string | null) | undefined
+}
+
 /**
  * The answer, or `OutcomeUnknownError` after `ms`. The call itself is not stopped: whoever gives up on it must
  * deal with an answer that comes later. A call that throws at once rejects like any other.
@@ -10,18 +18,16 @@ export function withDeadline<T>(
   ms: number,
   keepAlive: boolean,
   call: Promise<T>,
-  context: { readonly resource: string | null; readonly backend: string },
+  { silence, ...context }: Asked,
 ): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const timer = timers.start(
       Math.ceil(ms),
-      () =>
-        reject(
-          new OutcomeUnknownError(
-            `The ${context.backend} store did not answer within ${Math.ceil(ms)} ms.`,
-            context,
-          ),
-        ),
+      () => {
+        const why = silence?.() ?? null
+        const message = `The ${context.backend} store did not answer within ${Math.ceil(ms)} ms.`
+        reject(new OutcomeUnknownError(why === null ? message : `${message} ${why}`, context))
+      },
       keepAlive,
     )
     call.then(

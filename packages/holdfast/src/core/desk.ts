@@ -1,15 +1,18 @@
 import { requireShape, requireWeight } from './abilities.js'
-import type { Machinery } from './acquire.js'
 import type { Backend, Owner, ResourceView, Shape, Sink, Verdict } from './backend.js'
 import { attempted } from './deadline.js'
 import { DeadlockWatch } from './deadlock-watch.js'
 import { ClosedError } from './errors.js'
 import type { Reporter } from './events.js'
 import type { Flows } from './flows.js'
+import { handOversIn } from './hand-over.js'
 import type { StoreHold } from './hold.js'
+import { KeepAlive } from './keep-alive.js'
 import { Keeper } from './keeper.js'
-import { LocalLine, type LocalLineContext } from './local-line.js'
+import { LocalLine } from './local-line.js'
+import type { LocalLineContext } from './local-line-context.js'
 import { Lookout, openStore } from './lookout.js'
+import type { Machinery } from './machinery.js'
 import { refOf } from './names.js'
 import { type ClientSettings, type Limits, limitsFor } from './options.js'
 import { Releaser } from './releaser.js'
@@ -61,7 +64,7 @@ export class Desk {
     const { deadlockCheckMs, requestMs } = settings
     this.#watch =
       deadlockCheckMs === null ? null : new DeadlockWatch(backend, runtime, { deadlockCheckMs, requestMs })
-    const reports = new Reports(reporter, backend.name, runtime.clock)
+    const reports = new Reports(reporter, backend.name, runtime)
     this.#reports = reports
     this.#keeper = new Keeper(backend, runtime, settings, reports)
     this.#releaser = new Releaser(backend, runtime, settings, this.#keeper)
@@ -74,8 +77,15 @@ export class Desk {
       releaser: this.#releaser,
     }
     const isClosed = (): boolean => this.isClosed
-    this.#lookout = new Lookout({ ...machinery, isClosed })
-    this.#context = { ...machinery, limits: this.limits, owner, reports, seeks: this.#seeks, isClosed }
+    this.#lookout = new Lookout({
+      ...machinery,
+      isClosed,
+      handOversOf: (resource, shape, { owner: { client }, ref }) =>
+        handOversIn(this.#lines.get(keyOf(resource, shape, this.#markOf(client)))?.holds ?? [], ref),
+    })
+    const keepAlive = new KeepAlive(runtime.timers)
+    const { limits } = this
+    this.#context = { ...machinery, limits, owner, reports, seeks: this.#seeks, keepAlive, isClosed }
   }
 
   get isClosed(): boolean {
@@ -169,6 +179,8 @@ export class Desk {
     if (verdict.kind === 'granted' && verdict.fence === standing.fence) {
       if (this.#keeper.wakefulness() === awake) standing.placed(verdict.fence, sentAt, verdict.leaseMs, awake)
       if (lighter.lostError !== null) throw lighter.lostError
+      // Somebody released the old hold meanwhile, and so this one.
+      if (lighter.isReleased) lighter.assertHeld()
       return lighter
     }
     this.#keeper.lose(standing, 'evicted')
@@ -239,14 +251,16 @@ export class Desk {
   }
 
   #lineOf({ resource, shape, standing }: StoreHold): LocalLine {
-    const { client } = standing.claim.owner
-    return this.#line(resource, shape, client === this.#context.owner.client ? null : client)
+    return this.#line(resource, shape, this.#markOf(standing.claim.owner.client))
+  }
+
+  #markOf(client: string): string | null {
+    return client === this.#context.owner.client ? null : client
   }
 
   /** `mark`: what the claims of one flow show as their client; null where all callers are one client. */
   #line(resource: string, shape: Shape, mark: string | null): LocalLine {
-    const all = `${shape.kind} ${shape.limit} ${resource}`
-    const key = mark === null ? all : `${mark} ${all}`
+    const key = keyOf(resource, shape, mark)
     const found = this.#lines.get(key)
     if (found !== undefined) {
       this.#idle.delete(key)
@@ -277,4 +291,10 @@ export class Desk {
       return
     }
   }
+}
+
+/** What the local queue of a resource is found by. */
+function keyOf(resource: string, { kind, limit }: Shape, mark: string | null): string {
+  const all = `${kind} ${limit} ${resource}`
+  return mark === null ? all : `${mark} ${all}`
 }

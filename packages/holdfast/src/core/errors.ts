@@ -22,6 +22,8 @@ export type ErrorCode =
   | 'BACKEND_UNAVAILABLE'
   | 'OUTCOME_UNKNOWN'
   | 'SHAPE_CONFLICT'
+  | 'WEIGHT_CONFLICT'
+  | 'QUEUE_FULL'
   | 'STALE_FENCE'
   | 'DEADLOCK'
   | 'LOCK_ORDER'
@@ -47,6 +49,8 @@ export type LockLostReason =
   | 'evicted'
   | 'session-ended'
   | 'connection-closed'
+  /** The transaction that kept it ended early: by a COMMIT or ROLLBACK in the work, an implicit commit, or a failover. */
+  | 'transaction-ended'
   /** `maxHoldMs` was reached. */
   | 'max-hold'
   /** The client was closed. */
@@ -71,7 +75,7 @@ export abstract class HoldfastError extends Error {
   }
 }
 
-/** The whole waiting time passed. The resource is certainly not held by this call. */
+/** The whole waiting time passed while others held the resource. It is certainly not held by this call. */
 export class AcquireTimeoutError extends HoldfastError {
   readonly code = 'ACQUIRE_TIMEOUT'
   readonly waitedMs: number
@@ -106,6 +110,9 @@ const LOST_BECAUSE: Record<LockLostReason, string> = {
     'the store no longer has it although its lease was not over. Somebody broke it, or the store was reset.',
   'session-ended': 'the session that kept it ended.',
   'connection-closed': 'the connection that kept it closed.',
+  'transaction-ended':
+    'the transaction that kept it ended before the work did. A COMMIT or ROLLBACK in the work, a statement that commits ' +
+    'implicitly (TRUNCATE, ALTER TABLE), or a failover ended it. What the work wrote before may be committed.',
   'max-hold': 'it reached `maxHoldMs`. Raise it, or do less under one hold.',
   closed: 'the client was closed while it was held.',
 }
@@ -119,7 +126,10 @@ export class NotHeldError extends HoldfastError {
   }
 }
 
-/** The store was not reached, or refused before doing anything: certainly nothing happened. */
+/**
+ * The store was not reached, or refused before doing anything; or it did not answer when the time to wait for a lock was
+ * over. The call holds nothing: an entry that a request may have left in the store is removed in the background.
+ */
 export class BackendUnavailableError extends HoldfastError {
   readonly code = 'BACKEND_UNAVAILABLE'
 }
@@ -143,6 +153,38 @@ export class ShapeConflictError extends HoldfastError {
     )
     this.wanted = wanted
     this.found = found
+  }
+}
+
+/** A claim was asked for again under its own id with more than it has: a reader as a writer, or more permits. */
+export class WeightConflictError extends HoldfastError {
+  readonly code = 'WEIGHT_CONFLICT'
+  readonly wanted: number
+  readonly found: number
+
+  constructor(shape: Shape, wanted: number, found: number, context: ErrorContext) {
+    super(
+      `The claim with this id stands at ${quote(context.resource)} ${describeWeight(shape, found)}, and was asked for again ` +
+        `${describeWeight(shape, wanted)}. A claim never grows: release it and acquire again, or use another id.`,
+      context,
+    )
+    this.wanted = wanted
+    this.found = found
+  }
+}
+
+/** The queue for the resource is as long as `maxWaiters` allows, so the request did not join it. Nothing is left at the store. */
+export class QueueFullError extends HoldfastError {
+  readonly code = 'QUEUE_FULL'
+  readonly maxWaiters: number
+
+  constructor(maxWaiters: number, context: ErrorContext) {
+    super(
+      `The queue for ${quote(context.resource)} is full: ${maxWaiters} requests wait already, which is the limit ` +
+        '(`maxWaiters`). Try again later, hold the lock for a shorter time, or raise the limit.',
+      context,
+    )
+    this.maxWaiters = maxWaiters
   }
 }
 
@@ -248,6 +290,8 @@ export type AnyHoldfastError =
   | BackendUnavailableError
   | OutcomeUnknownError
   | ShapeConflictError
+  | WeightConflictError
+  | QueueFullError
   | StaleFenceError
   | DeadlockError
   | LockOrderError
@@ -267,10 +311,9 @@ export function describe(value: unknown): string {
       ? `${printable(value.slice(0, 40))}… (${value.length} characters)`
       : printable(value)
   }
-  if (typeof value === 'number' || value === null || value === undefined) return String(value)
+  if (value === null || ['number', 'boolean', 'undefined'].includes(typeof value)) return String(value)
   if (typeof value === 'bigint')
     return value > 2n ** 64n || value < -(2n ** 64n) ? 'a huge bigint' : `${value}n`
-  if (typeof value === 'boolean') return String(value)
   // A symbol stands for a value that must not be shown, and its description says what may be.
   if (typeof value === 'symbol') return value.description ?? 'a symbol'
   return Array.isArray(value) ? 'an array' : `a value of type ${typeof value}`
@@ -295,6 +338,11 @@ function heldBy(holder: HolderNote | null): string {
   // The store is outside as well: whatever it says who holds, is printed with care.
   const host = printable(holder.owner.host).slice(1, -1)
   return `; held by process ${pid} on ${host}${holder.note === null ? '' : ` (${printable(holder.note)})`}`
+}
+
+function describeWeight({ kind }: Shape, weight: number): string {
+  if (kind === 'read-write') return weight === 1 ? 'as a reader' : 'as a writer'
+  return `with ${weight} ${weight === 1 ? 'permit' : 'permits'}`
 }
 
 function describeShape(shape: Shape): string {

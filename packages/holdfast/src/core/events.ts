@@ -13,7 +13,7 @@ export interface AcquisitionEvent {
   readonly acquisition: number
 }
 
-/** A caller asks. Told inside its own call, so a listener sees the caller's async context. */
+/** A caller asks. This and every later event of the acquisition is published in the async context of that caller. */
 export interface RequestedEvent extends AcquisitionEvent {
   readonly type: 'requested'
 }

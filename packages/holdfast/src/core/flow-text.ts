@@ -27,6 +27,9 @@ const PATH_LENGTH_MAX = 56
 const PART_LENGTH_MAX = 8
 const PARTS = 36n ** BigInt(PART_LENGTH_MAX)
 
+/** The random beginning of a path. */
+const ROOT_LENGTH = 16
+
 const PATH = /^[0-9a-f]{16}(?:-[0-9a-z]{1,8})*$/
 const MARKED = /^([^~]{0,32})~([ds])([0-9a-f]{16}(?:-[0-9a-z]{1,8})*)$/
 
@@ -52,9 +55,25 @@ export function writeFlowMark(client: string, path: string, detects: boolean): s
   return `${client}~${detects ? 'd' : 's'}${path}`
 }
 
+/**
+ * The same mark with a path that only claims of the same scope can have, whatever text the caller sent: it begins with a
+ * digest. So a caller of the lock service cannot pass for a part of another caller's flow.
+ */
+export function flowMarkWithin(text: string, scope: string): string {
+  const { client, path, detects } = readFlowMark(text)
+  if (path === null) return text
+  const root = digestOf(`${scope} ${rootOf(path)}`).slice(0, ROOT_LENGTH)
+  return writeFlowMark(client, `${root}${path.slice(ROOT_LENGTH)}`, detects)
+}
+
 export function readFlowMark(text: string): FlowMark {
   const [, client = text, mode, path = null] = MARKED.exec(text) ?? []
   return { client, path, detects: mode === 'd' }
+}
+
+/** The random beginning, which all paths of one flow have. */
+export function rootOf(path: string): string {
+  return path.slice(0, ROOT_LENGTH)
 }
 
 /** The path itself, and those of all that it runs inside of. */

@@ -1,3 +1,5 @@
+import type { StoreHold } from './hold.js'
+import { refOf } from './names.js'
 import type { Standing } from './standing.js'
 import type { Wish } from './waiters.js'
 
@@ -25,6 +27,7 @@ export function mayHandOver(standing: Standing, wish: Wish, now: number): boolea
   const { lease } = standing
   return (
     standing.state === 'held' &&
+    wish.mayInherit &&
     // A fixed lease is promised to one caller, from the moment it gets it.
     standing.renews &&
     standing.handOvers < HAND_OVERS_MAX &&
@@ -36,4 +39,12 @@ export function mayHandOver(standing: Standing, wish: Wish, now: number): boolea
     now < lease.sentAt + lease.leaseMs / 2 &&
     fits(standing, wish)
   )
+}
+
+/** How often the claim that `ref` stands for has passed on, if one of these holds stands on it. */
+export function handOversIn(holds: Iterable<StoreHold>, ref: string): number {
+  for (const { standing } of holds) {
+    if (standing.handOvers > 0 && refOf(standing.claim.id) === ref) return standing.handOvers
+  }
+  return 0
 }

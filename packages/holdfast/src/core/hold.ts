@@ -9,6 +9,8 @@ import {
   UnsupportedError,
 } from './errors.js'
 import type { ReleaseOutcome } from './releaser.js'
+import type { Contexts } from './runtime.js'
+import { ScopedAbort } from './scoped-abort.js'
 import type { Standing } from './standing.js'
 
 /** Callers of one process who hand a claim over among themselves share one number of the store; this many fit below the next. */
@@ -28,7 +30,10 @@ export interface Hold extends AsyncDisposable {
    * where the store mints none.
    */
   readonly fence: bigint
-  /** Aborts, with a `LockLostError`, before the lock can be someone else's. */
+  /**
+   * Aborts, with a `LockLostError`, before the lock can be someone else's. Its listeners run in the async context of the
+   * caller that first read this property.
+   */
   readonly signal: AbortSignal
   /** When the hold ends unless it is renewed, on the scale of `performance.now()`. */
   readonly deadline: number
@@ -39,13 +44,20 @@ export interface Hold extends AsyncDisposable {
   assertHeld(): void
   /** Makes the lease last at least `ms` from now (default: its ttl). Rejects with `LockLostError` if it is gone. */
   extend(ms?: number): Promise<void>
-  /** Gives it back. Idempotent, and never rejects. */
+  /**
+   * Gives it back. Idempotent, and never rejects. `gone`: the store did not have the claim any more, so others may have
+   * had the lock before the call. `unconfirmed`: the store did not answer.
+   *
+   * `await using` calls this and ignores the outcome, because an error of its own would hide the error of your block. Use
+   * `run()`, or call `release()` and look at the outcome, where you must know of a loss that shows only at the end.
+   */
   release(): Promise<ReleaseOutcome>
 }
 
 /** What a hold needs from whoever made it. */
 export interface HoldKeeping {
   readonly backend: string
+  readonly contexts: Contexts
   nowMs(): number
   /** Looks at the clocks. Called on every check, so it must be cheap. */
   noticeSleep(): void
@@ -71,9 +83,10 @@ export class StoreHold implements Hold {
   isTold = false
   readonly #keeping: HoldKeeping
   readonly #handOvers: number
-  #controller: AbortController | null = null
+  #abort: ScopedAbort | null = null
   #lost: LockLostError | null = null
   #released: Promise<ReleaseOutcome> | null = null
+  #successor: StoreHold | null = null
 
   constructor(
     keeping: HoldKeeping,
@@ -114,12 +127,12 @@ export class StoreHold implements Hold {
 
   get signal(): AbortSignal {
     // Made on demand, because most short sections never look at it and it is the dearest part of a hold.
-    if (this.#controller === null) {
-      this.#controller = new AbortController()
-      if (this.#lost !== null) this.#controller.abort(this.#lost)
+    if (this.#abort === null) {
+      this.#abort = new ScopedAbort(this.#keeping.contexts)
+      if (this.#lost !== null) this.#abort.abort(this.#lost)
     }
     this.#consultClock()
-    return this.#controller.signal
+    return this.#abort.signal
   }
 
   get deadline(): number {
@@ -143,12 +156,12 @@ export class StoreHold implements Hold {
 
   get lostError(): LockLostError | null {
     this.#consultClock()
-    return this.#lost
+    return this.#lost ?? this.#successor?.lostError ?? null
   }
 
   assertHeld(): void {
-    this.#consultClock()
-    if (this.#lost !== null) throw this.#lost
+    const lost = this.lostError
+    if (lost !== null) throw lost
     if (this.#released !== null) throw new NotHeldError(this.#context())
     if (this.#keeping.isDoubtful(this)) {
       throw new OutcomeUnknownError(
@@ -169,6 +182,7 @@ export class StoreHold implements Hold {
   }
 
   release(): Promise<ReleaseOutcome> {
+    if (this.#successor !== null) return this.#successor.release()
     this.#consultClock()
     this.#released ??= this.#keeping.giveBack(this, true)
     return this.#released
@@ -185,17 +199,26 @@ export class StoreHold implements Hold {
     await this.release()
   }
 
-  /** The claim goes on under another hold, so this one is over without anything to give back. */
-  handOn(): void {
-    this.#released = Promise.resolve('released')
+  /** The claim goes on under another hold. This one is over, and releasing it releases the other one. */
+  handOn(successor: StoreHold): void {
+    this.#successor = successor
+    this.#released = HANDED_ON
   }
 
   /** Lost is final: the first reason stays, and nothing brings the hold back. */
   lose(reason: LockLostReason): boolean {
     if (this.#lost !== null || this.#released !== null) return false
     this.#lost = new LockLostError(reason, this.#context())
-    this.#controller?.abort(this.#lost)
+    this.#abort?.abort(this.#lost)
     return true
+  }
+
+  /**
+   * The store did not have the claim any more when it was given back, so others may have had the lock before that. The
+   * signal stays as it is, because nobody works under the hold now.
+   */
+  foundGone(): void {
+    this.#lost ??= new LockLostError('evicted', this.#context())
   }
 
   /** The clock is asked every time, because after a stall no timer has run yet. */
@@ -211,3 +234,5 @@ export class StoreHold implements Hold {
     return { resource: this.resource, backend: this.#keeping.backend }
   }
 }
+
+const HANDED_ON: Promise<ReleaseOutcome> = Promise.resolve('released')

@@ -4,6 +4,7 @@ import { type LockLostReason, OutcomeUnknownError } from './errors.js'
 import type { ClientSettings } from './options.js'
 import type { Reports } from './reports.js'
 import type { Runtime, Timer } from './runtime.js'
+import { SleepWatch } from './sleep-watch.js'
 import type { Standing } from './standing.js'
 import { renewAt, renewRequestMs, renewRetryMs } from './timing.js'
 import { WHEEL_GRAIN_MS, Wheel } from './wheel.js'
@@ -14,17 +15,8 @@ const BATCH_MAX = 128
 /** Renewals of one lease length are brought forward by up to a sixtieth of it, so that they fall together. */
 const SLOTS_PER_LEASE = 60
 
-/**
- * Wall clock or uptime moving this much against the monotonic clock means that the machine slept, or that a clock was
- * set. It is less than what margin and guard leave of the shortest lease, so a nap below it does no harm.
- */
-const SLEEP_SLACK_MS = 12
-
-/** Uptime comes in steps of 10 ms, so it needs more room. */
-const UPTIME_GRAIN_MS = 20
-
 /** What the keeper needs of a store. */
-export type Renewer = Pick<Backend, 'name' | 'renew'>
+export type Renewer = Pick<Backend, 'name' | 'renew' | 'silence'>
 
 /**
  * Keeps claims alive and says when one is lost. One per client: one wheel, renewals in batches. Nothing is ever
@@ -39,10 +31,7 @@ export class Keeper {
   readonly #kept = new Map<string, Standing>()
   #ready: Standing[] = []
   #flushing: Timer | null = null
-  #wallLead = 0
-  #uptimeLead = 0
-  /** Whether the uptime was read since something is kept; a sleep before that is in it, too. */
-  #uptimeIsFresh = false
+  readonly #watch: SleepWatch
   #sleeps = 0
 
   constructor(
@@ -56,17 +45,13 @@ export class Keeper {
     this.#settings = settings
     this.#reports = reports
     this.#wheel = new Wheel<Standing>(runtime, (due) => this.#turn(due))
-    this.#lookAtClocks(true)
+    this.#watch = new SleepWatch(runtime.clock)
   }
 
   /** Begins to keep a claim, or takes note that its state or lease changed. */
   keep(standing: Standing): void {
-    if (this.#kept.size === 0) {
-      // Whatever the clocks did while nothing was kept is of no concern. Asking for the uptime takes long, so that is
-      // left to the first turn of the wheel.
-      this.#lookAtClocks(false)
-      this.#uptimeIsFresh = false
-    }
+    // Whatever the clocks did while nothing was kept is of no concern.
+    if (this.#kept.size === 0) this.#watch.restart()
     this.#kept.set(standing.claim.id, standing)
     standing.renewDueAt = this.#nextRenewal(standing)
     this.#schedule(standing)
@@ -126,27 +111,17 @@ export class Keeper {
   }
 
   /**
-   * Compares the clocks. If the wall clock or the uptime left the monotonic clock behind, the machine slept while
-   * the store went on, so every claim is doubtful until the store confirms it. A check of a hold looks at the wall
-   * clock only, which costs next to nothing; every turn of the wheel looks at both.
+   * Looks at the clocks. If the machine slept while the store went on, every claim is doubtful until the store confirms it.
+   * A check of a hold looks at the wall clock only, which costs next to nothing; every turn of the wheel is thorough.
    */
   noticeSleep(thorough = false): void {
-    const wallLead = this.#wallLead
-    const uptimeLead = this.#uptimeLead
-    const wasFresh = this.#uptimeIsFresh
-    this.#lookAtClocks(thorough)
-    const uptimeGain = wasFresh ? this.#uptimeLead - uptimeLead : 0
-    // A wall clock set back could hide a sleep, so a step in either direction is a reason to ask.
-    const byMs = Math.max(Math.abs(this.#wallLead - wallLead), uptimeGain - UPTIME_GRAIN_MS)
-    if (byMs <= SLEEP_SLACK_MS) return
+    const step = this.#watch.look(thorough)
+    if (step === null) return
     this.#sleeps += 1
-    this.#reports.sleepNoticed(byMs)
+    this.#reports.sleepNoticed(step.byMs)
     const now = this.#runtime.clock.monotonicMs()
-    // How long it slept is the most that any clock says. Set back, the wall clock says nothing, so the uptime is asked.
-    if (!thorough) this.#lookAtClocks(true)
-    const sleptMs = Math.max(0, this.#wallLead - wallLead, this.#uptimeLead - uptimeLead)
     for (const standing of this.#kept.values()) {
-      standing.slept(sleptMs)
+      standing.slept(step.sleptMs)
       standing.renewDueAt = now
       this.#schedule(standing)
     }
@@ -172,25 +147,6 @@ export class Keeper {
     this.#flushing = null
     this.#ready = []
     this.#kept.clear()
-  }
-
-  #lookAtClocks(thorough: boolean): void {
-    const { clock } = this.#runtime
-    this.#wallLead = this.#lead(() => clock.wallMs(), this.#wallLead)
-    if (!thorough) return
-    this.#uptimeLead = this.#lead(() => clock.uptimeMs(), this.#uptimeLead)
-    this.#uptimeIsFresh = true
-  }
-
-  /** How far another clock is ahead. A reading that was interrupted half-way would look like a step, so it is repeated. */
-  #lead(read: () => number, last: number): number {
-    const { clock } = this.#runtime
-    for (let tries = 0; tries < 5; tries++) {
-      const before = clock.monotonicMs()
-      const other = read()
-      if (clock.monotonicMs() - before < 2) return other - before
-    }
-    return last
   }
 
   /** A claim whose caller came back is kept anew under the same id, so an old standing of it takes nothing with it. */
@@ -271,23 +227,29 @@ export class Keeper {
     const awake = this.wakefulness()
     const sentAt = clock.monotonicMs()
     const asks = batch.map(askOf)
-    const requests = batch.map(({ claim, fence }, index) => ({
-      claim,
-      fence,
-      leaseMs: asks[index] as number,
-    }))
+    const positions = batch.map(({ position }) => position)
+    const requests = batch.map((standing, index) => {
+      const { claim, fence } = standing
+      const leaseMs = asks[index] as number
+      standing.longestAskMs = Math.max(standing.longestAskMs, leaseMs)
+      return { claim, fence, leaseMs }
+    })
     // The answer counts whenever it comes, even after the deadline: what the store promised, it promised.
     const answer = attempted(() => this.#backend.renew(requests)).then((states) => {
       const slept = this.wakefulness() !== awake
       for (const [index, standing] of batch.entries()) {
         const state = states[index] as Renewal
+        // The claim has taken another position since the request left, and an answer about the one before says nothing of it.
+        if (standing.position !== positions[index]) continue
         if (state === 'lost') this.#gone(standing)
         else if (state === 'unknown') this.#retryLater(standing)
         else if (!slept) this.#confirmed(standing, sentAt, asks[index] as number, awake)
       }
       return states
     })
-    const context = { resource: batch[0]?.claim.resource ?? null, backend: this.#backend.name }
+    const resource = batch[0]?.claim.resource ?? null
+    const silence = (): string | null => this.#backend.silence?.() ?? null
+    const context = { resource, backend: this.#backend.name, silence }
     const settled = withDeadline(timers, this.#requestMs(batch, sentAt), false, answer, context)
     const done = settled.then(
       () => this.#settled(batch, false),

@@ -80,11 +80,12 @@ export type Decision =
       readonly kind: 'stand'
       readonly place: Place
       readonly extend: boolean
-      readonly weight: number
     } & Standing)
 
 interface Standing {
   readonly admitted: boolean
+  /** What the claim weighs from now on: less than it asks for, if it stood with less before. */
+  readonly weight: number
   readonly ahead: number
   readonly leaseMs: number
   readonly retryAfterMs: number | null
@@ -100,12 +101,12 @@ export function decide(line: readonly Place[], claim: Claim, patience: Patience,
 }
 
 function decideJoin(line: readonly Place[], claim: Claim, patience: Patience, now: number): Decision {
-  const admitted = admittedCount([...line, claim], claim.shape.limit) > line.length
-  const retryAfterMs = firstEnd(line, now)
+  const admitted = fitsBehind(line, line.length, claim)
+  const retryAfterMs = firstEnd(line, line.length, now)
   const holder = holderOf(line)
   if (!admitted && patience.waitMs === 0) return { kind: 'refused', retryAfterMs, holder }
   const leaseMs = admitted ? claim.ttlMs : patience.leaseMs
-  return { kind: 'join', admitted, ahead: line.length, leaseMs, retryAfterMs, holder }
+  return { kind: 'join', admitted, weight: claim.weight, ahead: line.length, leaseMs, retryAfterMs, holder }
 }
 
 function decideStand(
@@ -116,10 +117,9 @@ function decideStand(
   now: number,
 ): Decision {
   const place = line[index] as Place
-  const ahead = line.slice(0, index)
   // A weight only ever shrinks: that is how a writer becomes a reader without a gap, and it un-admits nobody.
   const weight = Math.min(place.weight, claim.weight)
-  const admitted = admittedCount([...ahead, { weight }], claim.shape.limit) > index
+  const admitted = fitsBehind(line, index, { shape: claim.shape, weight })
   const left = place.expiresAt - now
   // Asking is not a heartbeat, so that a poll can be a plain read; but an entry about to run out is worth a write.
   const extend = left < patience.leaseMs / 2
@@ -132,8 +132,8 @@ function decideStand(
     admitted,
     ahead: index,
     leaseMs: extend ? Math.max(asked, left) : left,
-    retryAfterMs: firstEnd(ahead, now),
-    holder: holderOf(ahead),
+    retryAfterMs: firstEnd(line, index, now),
+    holder: index === 0 ? null : holderOf(line),
   }
 }
 
@@ -171,10 +171,22 @@ function viewPlace(place: Place, now: number): ClaimView {
   }
 }
 
-function firstEnd(line: readonly Place[], now: number): number | null {
+/** Whether a claim is admitted behind the first `count` entries. A line may be long, so nothing of it is copied. */
+function fitsBehind(
+  line: readonly { readonly weight: number }[],
+  count: number,
+  { shape, weight }: { readonly shape: Shape; readonly weight: number },
+): boolean {
+  let sum = weight
+  for (let index = 0; index < count && sum <= shape.limit; index += 1) sum += (line[index] as Place).weight
+  return sum <= shape.limit
+}
+
+/** When the first of the first `count` entries ends. */
+function firstEnd(line: readonly Place[], count: number, now: number): number | null {
   let first: number | null = null
-  for (const place of line) {
-    const left = place.expiresAt - now
+  for (let index = 0; index < count; index += 1) {
+    const left = (line[index] as Place).expiresAt - now
     if (first === null || left < first) first = left
   }
   return first

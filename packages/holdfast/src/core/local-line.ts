@@ -1,32 +1,17 @@
-import { type Machinery, Seek, type SeekResult } from './acquire.js'
-import type { Claim, HolderNote, Owner, Shape } from './backend.js'
-import type { DeadlockWatch } from './deadlock-watch.js'
+import { onAbort } from './abort-listeners.js'
+import { Seek, type SeekResult } from './acquire.js'
+import type { Claim, HolderNote, Shape } from './backend.js'
 import { ClosedError, type LockLostReason } from './errors.js'
 import { fits, mayHandOver } from './hand-over.js'
 import { StoreHold } from './hold.js'
 import { KeeperKeeping } from './hold-keeping.js'
-import type { Limits } from './options.js'
+import type { LocalLineContext } from './local-line-context.js'
 import type { ReleaseOutcome } from './releaser.js'
-import type { Reports } from './reports.js'
-import type { SeekIndex } from './seek-index.js'
 import type { Standing } from './standing.js'
 import { type Asked, type Departures, type Refusal, type Waiter, Waiters, type Wish } from './waiters.js'
 
 /** The longest a store may block for a claim whose callers set no limit; the loop then simply asks again. */
 const PATIENCE_MS = 60_000
-
-/** What every local line of a client shares. */
-export interface LocalLineContext extends Machinery {
-  readonly owner: Owner
-  readonly reports: Reports
-  readonly seeks: SeekIndex
-  readonly limits: Limits
-  /** Looks for deadlocks among those that wait; only where the claims say to which flow they belong. */
-  readonly watch?: DeadlockWatch | null
-  /** Its callers are one piece of work, which would wait for itself if a hold were to be handed over. */
-  readonly isOneFlow?: boolean
-  isClosed(): boolean
-}
 
 /**
  * The callers of one process that want one resource. They are one claim at the store at a time, and are served in
@@ -51,7 +36,7 @@ export class LocalLine extends KeeperKeeping implements Departures {
     this.resource = resource
     this.shape = shape
     this.#onQuiet = onQuiet
-    this.#waiters = new Waiters(context.runtime, this)
+    this.#waiters = new Waiters(context, this)
   }
 
   /** Nobody waits, holds, tries or gives back: the line can be forgotten. */
@@ -79,18 +64,14 @@ export class LocalLine extends KeeperKeeping implements Departures {
   #join(wish: Wish, acquisition: number): Promise<StoreHold | Refusal> {
     if (this.#waiters.size > 0) this.#context.reports.waiting(this, acquisition)
     const result = this.#waiters.join(wish, acquisition)
-    this.#serve()
-    // Nothing is asked of the store, so one of our own is before it.
-    if (this.#seek === null) this.#mustWait()
+    this.#serve(this.#waiters.size === 1)
     return result
   }
 
   /** Somebody else is before whoever is first. */
   #mustWait(): void {
-    const first = this.#waiters.first()
-    if (first === null || first.waits) return
-    first.waits = true
-    this.#context.reports.waiting(this, first.acquisition)
+    const first = this.#waiters.mustWait()
+    if (first !== null) this.#context.reports.waiting(this, first.acquisition)
   }
 
   /** Turns the waiting callers away and gives up their claim. Holds stay. */
@@ -114,15 +95,17 @@ export class LocalLine extends KeeperKeeping implements Departures {
   lighten(hold: StoreHold, claim: Claim): StoreHold {
     const { standing } = hold
     const next = new StoreHold(this, standing, hold.acquiredAt, hold.minHoldMs, hold.acquisition)
-    hold.handOn()
+    hold.handOn(next)
     this.#held.set(standing, next)
     this.#heldWeight += claim.weight - standing.claim.weight
     standing.claim = claim
+    // A waiter here may have counted on a hand-over. Its claim joins the store's queue before the lighter one lets others in.
+    this.#serve()
     return next
   }
 
-  /** The only place that decides what happens next for whoever is first. */
-  #serve(): void {
+  /** The only place that decides what happens next for whoever is first. `isOwnCall`: that caller itself calls it. */
+  #serve(isOwnCall = false): void {
     const first = this.#waiters.first()
     if (first === null) {
       this.#withdraw()
@@ -133,12 +116,16 @@ export class LocalLine extends KeeperKeeping implements Departures {
       if (fits(this.#seek.standing, first.wish)) return
       this.#withdraw()
     }
-    if (!this.#willBeHandedOver(first.wish)) this.#ask(first.wish)
+    // Nothing is asked of the store, so one of our own is before it.
+    if (this.#willBeHandedOver(first.wish)) this.#mustWait()
+    else if (isOwnCall) this.#ask(first.wish)
+    else this.#context.runtime.contexts.outside(() => this.#ask(first.wish))
   }
 
   /** Our own holds already stand in the way, and one of them will pass on as it is: asking the store would change nothing. */
   #willBeHandedOver(wish: Wish): boolean {
-    if (this.#heldWeight + wish.weight <= this.shape.limit || this.#context.isOneFlow) return false
+    if (this.#heldWeight + wish.weight <= this.shape.limit) return false
+    if (this.#context.isOneFlow || !wish.mayInherit) return false
     for (const standing of this.#held.keys()) if (standing.renews && fits(standing, wish)) return true
     return false
   }
@@ -204,12 +191,11 @@ export class LocalLine extends KeeperKeeping implements Departures {
     const since = this.nowMs()
     const { signal } = wish.settings
     if (this.#waiters.size > 0 || this.#heldWeight + wish.weight > this.shape.limit) {
-      return { refused: true, waitedMs: 0, holder: this.#holder(), trouble: null }
+      return { refused: true, waitedMs: 0, holder: this.#holder() }
     }
     const seek = this.#newSeek(wish, 0)
     this.#tries.add(seek)
-    const onAbort = (): void => seek.cancel()
-    signal?.addEventListener('abort', onAbort, { once: true })
+    const unlisten = signal === null ? null : onAbort(signal, () => seek.cancel())
     try {
       const result = await seek.run().catch((error: unknown) => ({ kind: 'failed', error }) as const)
       if (result.kind === 'granted')
@@ -218,18 +204,19 @@ export class LocalLine extends KeeperKeeping implements Departures {
       if (signal?.aborted) throw signal.reason
       if (this.#context.isClosed()) throw new ClosedError({ resource: this.resource })
       if (result.kind === 'failed') throw result.error
-      return { refused: true, waitedMs: this.nowMs() - since, holder: seek.holder, trouble: null }
+      return { refused: true, waitedMs: this.nowMs() - since, holder: seek.holder }
     } finally {
-      signal?.removeEventListener('abort', onAbort)
+      unlisten?.()
       this.#forget(seek)
       this.#tries.delete(seek)
       this.#serve()
     }
   }
 
-  refusal(waiter: Waiter): Refusal {
-    const waitedMs = this.nowMs() - waiter.since
-    return { refused: true, waitedMs, holder: this.#holder(), trouble: this.#seek?.trouble ?? null }
+  timedOut(waiter: Waiter): void {
+    const outage = this.#seek?.outage() ?? null
+    if (outage !== null) return waiter.fail(outage)
+    waiter.settle({ refused: true, waitedMs: this.nowMs() - waiter.since, holder: this.#holder() })
   }
 
   /** Whom to name to a caller who did not get it: one of our own, or whom the store last named to the present seek. */
@@ -273,7 +260,10 @@ export class LocalLine extends KeeperKeeping implements Departures {
     const { reports } = this.#context
     if (hold?.lose(reason)) reports.lost(hold, reason)
     // It had been given back, and only stayed for its minimum.
-    else if (hold?.isReleased) reports.released(hold, 'gone', reports.moment())
+    else if (hold?.isReleased) {
+      if (reason !== 'expired') hold.foundGone()
+      reports.released(hold, 'gone', reports.moment())
+    }
     this.#serve()
   }
 
@@ -314,7 +304,10 @@ export class LocalLine extends KeeperKeeping implements Departures {
     this.#serve()
     try {
       const outcome = await releasing
-      if (hold !== undefined) reports.released(hold, outcome, at)
+      if (hold !== undefined) {
+        if (outcome === 'gone' && this.wasPromised(hold)) hold.foundGone()
+        reports.released(hold, outcome, at)
+      }
       return outcome
     } finally {
       this.#releasing -= 1
@@ -334,8 +327,8 @@ export class LocalLine extends KeeperKeeping implements Departures {
     queueMicrotask(() => this.#serve())
     try {
       // A minimum beyond what the store takes at once is kept up by the renewals, as long as this process is there.
-      await keeper.confirm(standing, Math.min(lingerMs, limits.ttlMaxMs))
-      return 'released'
+      const state = await keeper.confirm(standing, Math.min(lingerMs, limits.ttlMaxMs))
+      return state === 'lost' ? 'gone' : 'released'
     } catch {
       // The renewals go on, so the claim stays for its minimum unless the store stays silent.
       return 'unconfirmed'

@@ -1,4 +1,4 @@
-import type { Backend, ResourceView, Sink } from './backend.js'
+import type { Backend, ClaimView, ResourceView, Shape, Sink } from './backend.js'
 import { attempted, withDeadline } from './deadline.js'
 import { ClosedError } from './errors.js'
 import { fenceOf } from './hold.js'
@@ -11,6 +11,8 @@ export interface LookoutContext {
   readonly runtime: Runtime
   readonly settings: Pick<ClientSettings, 'requestMs'>
   isClosed(): boolean
+  /** How often a claim has passed on among the callers of this process, which the store does not know. Left out: never. */
+  handOversOf?(resource: string, shape: Shape, claim: ClaimView): number
 }
 
 /** Looks at who holds and who waits, with fences as callers see them. Every request has its deadline. */
@@ -22,7 +24,7 @@ export class Lookout {
   }
 
   async inspect(resource: string): Promise<ResourceView> {
-    return showFences(await this.ask(() => this.#context.backend.inspect(resource), resource))
+    return this.#show(await this.ask(() => this.#context.backend.inspect(resource), resource))
   }
 
   async *list(prefix: string): AsyncGenerator<ResourceView> {
@@ -32,7 +34,7 @@ export class Lookout {
       for (;;) {
         const next = await this.ask(() => views.next(), null)
         if (next.done === true) return
-        yield showFences(next.value)
+        yield this.#show(next.value)
       }
     } finally {
       // Not awaited: a store that did not answer would hold up whoever has stopped listening.
@@ -48,8 +50,19 @@ export class Lookout {
   ask<T>(call: () => Promise<T>, resource: string | null): Promise<T> {
     this.#refuseClosed()
     const { backend, runtime, settings } = this.#context
-    const context = { resource, backend: backend.name }
+    const context = { resource, backend: backend.name, silence: () => backend.silence?.() ?? null }
     return withDeadline(runtime.timers, settings.requestMs, true, attempted(call), context)
+  }
+
+  /** Of a claim of this client, the fence that its present holder has; of all others, the first that the store granted. */
+  #show(view: ResourceView): ResourceView {
+    const { resource, shape, holders, waiters } = view
+    const show = (claim: ClaimView): ClaimView => {
+      if (claim.fence === null || shape === null) return claim
+      const handOvers = this.#context.handOversOf?.(resource, shape, claim) ?? 0
+      return { ...claim, fence: fenceOf(claim.fence, handOvers) }
+    }
+    return { ...view, holders: holders.map(show), waiters: waiters.map(show) }
   }
 
   #refuseClosed(): void {
@@ -57,20 +70,15 @@ export class Lookout {
   }
 }
 
-function showFences(view: ResourceView): ResourceView {
-  const show = (claims: ResourceView['holders']): ResourceView['holders'] =>
-    claims.map((claim) => ({ ...claim, fence: claim.fence === null ? null : fenceOf(claim.fence, 0) }))
-  return { ...view, holders: show(view.holders), waiters: show(view.waiters) }
-}
-
 /** Opens the store. One that does not answer is given up, so that nobody waits for ever before the first lock. */
 export async function openStore(
   backend: Backend,
-  { timers }: Runtime,
+  { timers, contexts }: Runtime,
   outageMs: number,
   sink: Sink,
 ): Promise<void> {
-  const call = attempted(() => backend.open(sink))
+  // Its connections and loops serve every caller, and outlive the request that happens to be the first.
+  const call = contexts.outside(() => attempted(() => backend.open(sink)))
   try {
     await withDeadline(timers, outageMs, true, call, { resource: null, backend: backend.name })
   } catch (error) {

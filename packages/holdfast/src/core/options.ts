@@ -39,6 +39,13 @@ export interface ClientOptions {
   readonly outageMs?: number
   /** How long a waiting claim lives without a heartbeat, which is how long a dead waiter can hold up the line. Default 5,000. */
   readonly waiterLeaseMs?: number
+  /**
+   * How many requests may wait for one name. `acquire()` rejects with `QueueFullError` instead of joining a longer queue.
+   * Counted are the requests of this client, and the position that the store gives a new one, from whichever client the
+   * others are. The store tells how many are ahead: for a semaphore the permits are taken off that number; for a read-write
+   * lock readers that hold it count as well. Stores without a queue cannot tell. Default: no limit.
+   */
+  readonly maxWaiters?: number
   /** Taken off every lease, for machines whose clocks are known to run unevenly. Default 0. */
   readonly skewMs?: number
   /** Refuse a store that mints no fences. Default false. */
@@ -62,6 +69,8 @@ export interface ClientSettings {
   readonly requestMs: number
   readonly outageMs: number
   readonly waiterLeaseMs: number
+  /** null: no limit. */
+  readonly maxWaiters: number | null
   readonly skewMs: number
   /** null: deadlocks are not looked for. */
   readonly deadlockCheckMs: number | null
@@ -78,6 +87,9 @@ export interface HoldSettings {
   readonly signal: AbortSignal | null
 }
 
+/** More than any queue has; a limit beyond it is a mistake. */
+const WAITERS_MAX = 2 ** 31 - 1
+
 const HOLD_KEYS: readonly string[] = ['ttlMs', 'renew', 'minHoldMs', 'maxHoldMs', 'note']
 const ACQUIRE_KEYS: readonly string[] = [...HOLD_KEYS, 'waitMs', 'signal']
 const CLIENT_KEYS: readonly string[] = [
@@ -85,6 +97,7 @@ const CLIENT_KEYS: readonly string[] = [
   'requestMs',
   'outageMs',
   'waiterLeaseMs',
+  'maxWaiters',
   'skewMs',
   'requireFence',
   'deadlocks',
@@ -116,6 +129,9 @@ export function resolveClient(
     requestMs: optional(options.requestMs, 5_000, (value) => checkMs(value, 'requestMs', 1)),
     outageMs: optional(options.outageMs, 10_000, (value) => checkMs(value, 'outageMs', 0)),
     waiterLeaseMs: optional(options.waiterLeaseMs, 5_000, (value) => checkMs(value, 'waiterLeaseMs', 50)),
+    maxWaiters: optional(options.maxWaiters, null, (value) =>
+      checkInteger(value, 'maxWaiters', 1, WAITERS_MAX),
+    ),
     skewMs,
     deadlockCheckMs: deadlockCheckOf(options, guarantees, backend),
   }

@@ -23,7 +23,7 @@ export interface IdempotencyRecord {
   readonly attempt: number
   /** Whether the last claim was taken from an owner that had not finished, so that nobody knows how far it came. */
   readonly tookOver: boolean
-  /** What the request was, as `v1:` and a digest; null where nothing is compared. */
+  /** What stands for the input of the request: a version of three characters and 64 hexadecimal digits; null: nothing is compared. */
   readonly fingerprint: string | null
   /** Results of steps that are done; it outlives its attempt. */
   readonly progress: string | null
@@ -160,6 +160,8 @@ export interface RecordStore {
   /** Removes it whatever it says. For operators. */
   forget(key: string): Promise<boolean>
   close(): Promise<void>
+  /** Why requests wait just now, as a sentence for the message of one that was not answered in time; null: not known. */
+  silence?(): string | null
   /** Removes up to `max` records whose time is over, and says how many; only where the store does not do that itself. */
   purge?(max: number): Promise<number>
   /** What must be there before the first claim, as text for people to read. */

@@ -34,7 +34,13 @@ export class Releaser {
     const renewing = this.#keeper.drop(standing)
     if (renewing !== null) await renewing
     const outcome = await this.#try(standing)
-    if (outcome === 'unconfirmed') this.retrying(this.#retry(standing), standing.claim)
+    if (outcome === 'unconfirmed' && this.mayRetry(standing)) {
+      const { contexts } = this.#runtime
+      this.retrying(
+        contexts.outside(() => this.#retry(standing)),
+        standing.claim,
+      )
+    }
     this.#underWay -= 1
     if (this.#underWay === 0) this.#onIdle?.()
     return outcome
@@ -60,6 +66,11 @@ export class Releaser {
     })
   }
 
+  /** Whether a release that was not confirmed is repeated in the background. */
+  protected mayRetry(_standing: Standing): boolean {
+    return true
+  }
+
   /** A release goes on in the background until `over` resolves, which never rejects. */
   protected retrying(_over: Promise<void>, _claim: Claim): void {}
 
@@ -76,10 +87,9 @@ export class Releaser {
   }
 
   async #retry(standing: Standing): Promise<void> {
-    const { lease, claim } = standing
-    // A claim whose place nobody has confirmed may stand all the same, for as long as its lease would be from now on.
-    const isPlaced = Number.isFinite(lease.sentAt)
-    const endsAt = isPlaced ? lease.sentAt + lease.leaseMs : this.#runtime.clock.monotonicMs() + claim.ttlMs
+    // An attempt or a renewal that was not answered may have been carried out at any time until now. So the claim may
+    // stand for the longest lease that was asked for, whatever the store has confirmed.
+    const endsAt = this.#runtime.clock.monotonicMs() + standing.longestAskMs
     let pauseMs = RETRY_MS
     while (!this.#stopped && this.#runtime.clock.monotonicMs() < endsAt) {
       await this.#pause(pauseMs)

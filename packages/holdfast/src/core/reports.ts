@@ -1,10 +1,10 @@
 import type { Renewal, Shape } from './backend.js'
 import type { LockLostReason } from './errors.js'
 import { HoldfastError } from './errors.js'
-import type { AcquisitionEvent, Reporter } from './events.js'
+import type { AcquisitionEvent, HoldfastEvent, Reporter } from './events.js'
 import { fenceOf, type StoreHold } from './hold.js'
 import type { ReleaseOutcome } from './releaser.js'
-import type { Clock } from './runtime.js'
+import type { Clock, Contexts, Runtime, Scope } from './runtime.js'
 import type { Standing } from './standing.js'
 import type { Asked, Refusal, Wish } from './waiters.js'
 
@@ -25,11 +25,15 @@ export class Reports {
   readonly #to: Reporter
   readonly #backend: string
   readonly #clock: Clock
+  readonly #contexts: Contexts
+  /** The async context of each acquisition that a subscriber has heard of and that is not over, by its number. */
+  readonly #scopes = new Map<number, Scope>()
 
-  constructor(to: Reporter, backend: string, clock: Clock) {
+  constructor(to: Reporter, backend: string, { clock, contexts }: Pick<Runtime, 'clock' | 'contexts'>) {
     this.#to = to
     this.#backend = backend
     this.#clock = clock
+    this.#contexts = contexts
   }
 
   /** A number for a new acquisition. It is drawn even if nobody listens, because somebody may before it is over. */
@@ -39,18 +43,19 @@ export class Reports {
 
   requested(subject: Subject, acquisition: number): void {
     if (!this.#to.isHeard) return
+    this.#scopes.set(acquisition, this.#contexts.capture())
     this.#to.tell({ type: 'requested', ...this.#about(subject, acquisition) })
   }
 
   waiting(subject: Subject, acquisition: number): void {
     if (!this.#to.isHeard) return
-    this.#to.tell({ type: 'waiting', ...this.#about(subject, acquisition) })
+    this.#tellInScope({ type: 'waiting', ...this.#about(subject, acquisition) })
   }
 
   granted(hold: StoreHold, asked: Asked, handedOver: boolean): void {
     if (!this.#to.isHeard) return
     const { fence, handOvers } = hold.standing
-    this.#to.tell({
+    this.#tellInScope({
       type: 'granted',
       ...this.#about(hold, asked.acquisition),
       fence: fence === null ? null : fenceOf(fence, handOvers),
@@ -73,9 +78,11 @@ export class Reports {
     result.then(
       (got) => {
         if (!('refused' in got)) return
+        this.#scopes.delete(acquisition)
         this.#to.tell({ type: waitMs === 0 ? 'refused' : 'timed-out', ...about, waitedMs: got.waitedMs })
       },
       (error: unknown) => {
+        this.#scopes.delete(acquisition)
         const waitedMs = this.#clock.monotonicMs() - since
         if (signal?.aborted && error === signal.reason) {
           this.#to.tell({ type: 'aborted', ...about, waitedMs, code: null })
@@ -95,23 +102,22 @@ export class Reports {
   released(hold: StoreHold, outcome: ReleaseOutcome, at: number | null, handedOver = false): void {
     if (hold.isTold) return
     hold.isTold = true
-    if (at === null) return
-    const heldMs = at - hold.acquiredAt
-    this.#to.tell({
-      type: 'released',
-      ...this.#about(hold, hold.acquisition),
-      outcome,
-      heldMs,
-      handedOver,
-    })
+    if (at !== null) {
+      const heldMs = at - hold.acquiredAt
+      const about = this.#about(hold, hold.acquisition)
+      this.#tellInScope({ type: 'released', ...about, outcome, heldMs, handedOver })
+    }
+    this.#scopes.delete(hold.acquisition)
   }
 
   lost(hold: StoreHold, reason: LockLostReason): void {
     if (hold.isTold) return
     hold.isTold = true
-    if (!this.#to.isHeard) return
-    const heldMs = this.#clock.monotonicMs() - hold.acquiredAt
-    this.#to.tell({ type: 'lost', ...this.#about(hold, hold.acquisition), reason, heldMs })
+    if (this.#to.isHeard) {
+      const heldMs = this.#clock.monotonicMs() - hold.acquiredAt
+      this.#tellInScope({ type: 'lost', ...this.#about(hold, hold.acquisition), reason, heldMs })
+    }
+    this.#scopes.delete(hold.acquisition)
   }
 
   /** Taken before a batch leaves, because an answer moves the times that its claims are due. */
@@ -157,7 +163,14 @@ export class Reports {
 
   sleepNoticed(byMs: number): void {
     if (!this.#to.isHeard) return
-    this.#to.tell({ type: 'sleep-noticed', backend: this.#backend, byMs })
+    // Any check of any hold can notice it, and it concerns all of them.
+    this.#contexts.outside(() => this.#to.tell({ type: 'sleep-noticed', backend: this.#backend, byMs }))
+  }
+
+  /** Tells it in the async context of the caller that asked, although a timer or another caller brings it about. */
+  #tellInScope(event: HoldfastEvent & AcquisitionEvent): void {
+    const scope: Scope = this.#scopes.get(event.acquisition) ?? this.#contexts.outside
+    scope(() => this.#to.tell(event))
   }
 
   #about({ resource, shape }: Subject, acquisition: number): AcquisitionEvent {

@@ -17,7 +17,7 @@ export interface Timer {
 }
 
 export interface Timers {
-  /** `keepAlive` says whether the process must stay up for it: yes for a caller who waits, no for upkeep. */
+  /** `run` is called outside of every caller's async context. `keepAlive` says whether the process must stay up for it: yes for a caller who waits, no for upkeep. */
   start(afterMs: number, run: () => void, keepAlive: boolean): Timer
 }
 
@@ -34,9 +34,24 @@ export interface Identity {
   readonly pid: number
 }
 
+/** Runs a function in the async context that it was captured in. */
+export type Scope = <T>(run: () => T) => T
+
+/**
+ * Async contexts. A callback of a caller runs in the context of that caller, and what the library does for itself runs in
+ * the context of no caller: it would otherwise show one request to another, and keep it in memory.
+ */
+export interface Contexts {
+  /** The context of the present caller, for its callbacks. */
+  capture(): Scope
+  /** Runs something that outlives the present call, or that it does for other callers, in the context of no caller. */
+  readonly outside: Scope
+}
+
 export interface Runtime {
   readonly identity: Identity
   readonly clock: Clock
   readonly timers: Timers
   readonly random: Random
+  readonly contexts: Contexts
 }

@@ -10,6 +10,8 @@ export class Standing {
   claim: Claim
   state: 'waiting' | 'held' | 'ended' = 'waiting'
   fence: bigint | null = null
+  /** Grows each time the claim may have taken another position in the store's queue, so that late answers can be told apart. */
+  position = 0
   /** Whose it is, for events; 0 while it waits. */
   acquisition = 0
   /** When it was granted: what the local hand-over counts its time from. */
@@ -27,6 +29,8 @@ export class Standing {
   readonly renews: boolean
   /** What a renewal asks for. */
   askMs: number
+  /** The longest lease that was ever asked for. A request that was not answered may have been carried out all the same. */
+  longestAskMs: number
   /** The hold's own end, where it has a `maxHoldMs`. */
   limitAt = Number.POSITIVE_INFINITY
   /**
@@ -46,9 +50,15 @@ export class Standing {
     this.claim = claim
     this.renews = renews
     this.askMs = askMs
+    this.longestAskMs = Math.max(askMs, claim.ttlMs)
     this.#skewMs = skewMs
     this.lease = { sentAt: Number.NEGATIVE_INFINITY, leaseMs: 0 }
     this.abortAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** Whether the store has ever given the claim a position in its queue. */
+  get isPlaced(): boolean {
+    return Number.isFinite(this.lease.sentAt)
   }
 
   /**
@@ -56,8 +66,9 @@ export class Standing {
    * a sleep; otherwise the lease can only gain. Without fences any entry may be a new one.
    */
   placed(fence: bigint | null, sentAt: number, leaseMs: number, awake: number): void {
-    const isNew = fence === null || fence !== this.fence || awake !== this.awake
-    if (isNew) this.abortAt = Number.NEGATIVE_INFINITY
+    const isMoved = fence === null || fence !== this.fence
+    if (isMoved) this.position += 1
+    if (isMoved || awake !== this.awake) this.abortAt = Number.NEGATIVE_INFINITY
     this.fence = fence
     this.awake = awake
     this.credit(sentAt, leaseMs)

@@ -50,6 +50,8 @@ export function renewRequestMs(remainingMs: number, requestMs: number): number {
 export interface PollInputs {
   readonly waiting: 'push' | 'block' | 'poll'
   readonly ahead: number
+  /** How far the claim is from its turn, where 1 is next. It differs from `ahead` where several may hold at once. */
+  readonly turn: number
   /** How long this claim has stood at its present place. */
   readonly waitedMs: number
   readonly retryAfterMs: number | null
@@ -57,17 +59,33 @@ export interface PollInputs {
   readonly fraction: number
 }
 
+/** Waiters up to this turn also ask when a lease ahead of them ends. One of them asking is enough to admit all who fit. */
+const NEAR_TURNS = 8
+
+/** What each turn adds to the interval of a waiter far back in the queue. */
+const TURN_MS = 25
+
 /**
- * When to ask again. Where the store pushes, asking is only the net below a lost message. Where it cannot, the
- * first in line asks often and the n-th rarely, and whoever has waited long can wait a twentieth longer.
+ * When to ask again. Where the store pushes, asking is only the net below a lost message: the first waiters ask about once
+ * a second, and a waiter far back more rarely, but at least once in the time that a dead waiter keeps its place. So a
+ * long queue does not load the store. Where the store cannot push, the first in line asks often and the n-th rarely, and
+ * whoever has waited long can wait a twentieth longer.
  */
 export function pollMs(inputs: PollInputs): number {
+  const { waiting, ahead, turn, waitedMs, retryAfterMs, leaseMs } = inputs
   const jitter = 0.75 + inputs.fraction / 2
-  const behind = Math.max(1, inputs.ahead)
+  if (waiting === 'push' && turn > NEAR_TURNS) {
+    return Math.max(netMs(leaseMs), Math.min(turn * TURN_MS, leaseMs)) * jitter
+  }
   const pace =
-    inputs.waiting === 'poll'
-      ? Math.min(Math.max(1, inputs.waitedMs / 20), 50) * Math.min(behind, 10)
-      : Math.min(1_000, inputs.leaseMs / 2)
+    waiting === 'poll'
+      ? Math.min(Math.max(1, waitedMs / 20), 50) * Math.min(Math.max(1, ahead), 10)
+      : netMs(leaseMs)
   const asked = pace * jitter
-  return inputs.retryAfterMs === null ? asked : Math.min(asked, Math.max(1, inputs.retryAfterMs + 1))
+  return retryAfterMs === null ? asked : Math.min(asked, Math.max(1, retryAfterMs + 1))
+}
+
+/** How often a waiter asks that is told when its turn comes. */
+function netMs(leaseMs: number): number {
+  return Math.min(1_000, leaseMs / 2)
 }

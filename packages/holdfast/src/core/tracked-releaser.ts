@@ -5,6 +5,9 @@ import { type ReleaseOutcome, Releaser } from './releaser.js'
 import type { Runtime } from './runtime.js'
 import type { Standing } from './standing.js'
 
+/** Releases of claims whose place is not known here that are repeated at a time. */
+const REPEATED_MAX = 1_000
+
 /**
  * A releaser for claims whose ids come from outside, and may come again. It knows which ids still have a request under
  * way that could undo, or redo, what a new request of the same id is told.
@@ -16,6 +19,8 @@ export class TrackedReleaser extends Releaser {
   readonly #attempts = new Map<string, Set<Standing>>()
   /** Releases that have not been confirmed yet. */
   readonly #releases = new Map<string, number>()
+  /** Releases that are repeated in the background. */
+  #repeated = 0
 
   constructor(backend: Backend, runtime: Runtime, settings: ClientSettings, keeper: Keeper) {
     super(backend, runtime, settings, keeper)
@@ -55,9 +60,21 @@ export class TrackedReleaser extends Releaser {
     return outcome
   }
 
+  /**
+   * Anybody can write the text of a claim that never was, so only so many of those are repeated whose place is not known
+   * here. Their callers hear that the release was not confirmed, and can ask again; the lease ends what nobody releases.
+   */
+  protected override mayRetry({ lease }: Standing): boolean {
+    return Number.isFinite(lease.sentAt) || this.#repeated < REPEATED_MAX
+  }
+
   /** A request that was not answered may still be on its way when a later one has been. */
   protected override retrying(over: Promise<void>, { id }: Claim): void {
     this.#count(id, 1)
+    this.#repeated += 1
+    void over.then(() => {
+      this.#repeated -= 1
+    })
     const lateMs = this.#settings.requestMs * 2
     void over.then(() => this.#runtime.timers.start(lateMs, () => this.#count(id, -1), false))
   }

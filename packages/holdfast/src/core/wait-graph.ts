@@ -15,7 +15,7 @@
  */
 
 import type { ClaimView, ResourceView } from './backend.js'
-import { type FlowMark, pathAndOuter, readFlowMark } from './flow-text.js'
+import { type FlowMark, pathAndOuter, readFlowMark, rootOf } from './flow-text.js'
 import { strongComponents } from './strong-components.js'
 
 export interface DeadlockStep {
@@ -105,6 +105,8 @@ class WaitGraph {
   readonly #lines: Line[] = []
   readonly #parties = new Map<string, Party>()
   readonly #marks = new Map<string, FlowMark>()
+  /** The beginnings of the paths of all holders: a waiter with another one holds nothing up. */
+  readonly #roots = new Set<string>()
 
   constructor(views: readonly ResourceView[], certain: boolean) {
     this.#certain = certain
@@ -141,22 +143,26 @@ class WaitGraph {
   /** Brings together what is held up with what holds it up. */
   #join(): void {
     const crowded = this.#pathsOfSeveral()
+    const holders = this.#lines.flatMap((line) => line.holders)
+    // The holders come first: most of very many waiters hold nothing, and then they join no party and cost little.
+    for (const held of holders) {
+      for (const key of this.#keysOfHolder(held.claim)) {
+        const party = this.#party(key)
+        party.holds.push(held)
+        held.parties.push(party)
+      }
+    }
     for (const waiting of this.#lines.flatMap(({ waiters }) => waiters)) {
       for (const key of this.#keysOfWaiter(waiting.claim, crowded)) {
-        const party = this.#party(key)
+        const party = this.#parties.get(key)
+        if (party === undefined) continue
         party.waiting.push(waiting)
         party.stuck += 1
         waiting.parties.push(party)
       }
     }
-    for (const held of this.#lines.flatMap(({ holders }) => holders)) {
-      for (const key of this.#keysOfHolder(held.claim)) {
-        const party = this.#parties.get(key)
-        if (party === undefined) continue
-        party.holds.push(held)
-        held.parties.push(party)
-        held.heldUpBy += 1
-      }
+    for (const held of holders) {
+      held.heldUpBy = liveParties(held).length
       if (held.heldUpBy > 0) held.line.heldUp += held.claim.weight
     }
   }
@@ -176,7 +182,7 @@ class WaitGraph {
 
   #keysOfWaiter(claim: ClaimView, crowded: ReadonlySet<string>): string[] {
     const { path, client } = this.#markOf(claim)
-    const paths = path === null ? [] : pathAndOuter(path)
+    const paths = path !== null && this.#roots.has(rootOf(path)) ? pathAndOuter(path) : []
     if (this.#certain) return paths.filter((each) => each !== path || !crowded.has(each))
     const keys = paths
     const owner = ownerKey(claim, client)
@@ -188,6 +194,7 @@ class WaitGraph {
   #keysOfHolder(claim: ClaimView): string[] {
     const { path, client } = this.#markOf(claim)
     const paths = path === null ? [] : [path]
+    if (path !== null) this.#roots.add(rootOf(path))
     if (this.#certain) return paths
     const owner = ownerKey(claim, client)
     if (owner === null) return paths

@@ -5,7 +5,6 @@ import { checkFunction, checkKeys } from '../core/options.js'
 import { checkKey, digestOfParts } from '../idempotency/keys.js'
 import type { SqlClient } from '../tables/clients.js'
 import { type Database, databaseOf } from '../tables/database.js'
-import { requireTransaction } from '../tables/transaction.js'
 import { type DedupedWork, runOnce, valueOf } from './dedupe.js'
 import { type Ask, type DedupeOptions, type DedupePlace, resolveAsk } from './settings.js'
 
@@ -43,7 +42,6 @@ export async function consumeOnce<T>(
   const { dialect, keep, codec, ...place } = options
   const database = databaseOf(tx, dialect)
   const ask = askOfMessage<T>(message, place, { ...(keep && { keep }), ...(codec && { codec }) }, database)
-  await requireTransaction(tx, database)
   const once = await runOnce(tx, database, ask, fn)
   if (once.kind === 'done') return { status: 'done', value: once.value }
   const { result } = once.row

@@ -6,7 +6,6 @@
 import { LockTimeoutError, SerializationError, UnsupportedError } from '../core/errors.js'
 import { checkFunction } from '../core/options.js'
 import { AbandonedError, InProgressError, KeyReusedError, ResultNotKeptError } from '../core/record-errors.js'
-import { isOtherRequest } from '../core/record-rule.js'
 import { childKeyOf, refOfRecord } from '../idempotency/keys.js'
 import type { SqlClient } from '../tables/clients.js'
 import type { Database } from '../tables/database.js'
@@ -15,6 +14,7 @@ import { isStillInTransaction, requireTransaction } from '../tables/transaction.
 import { type DedupRows, dedupRows, type FoundRow, isTableMissing, type NewRow } from './rows.js'
 import { endedInside, endsTransaction, inSavepoint } from './savepoint.js'
 import { type Ask, askOf, type DedupeOptions, type DedupeTarget } from './settings.js'
+import { asOuter, inTurn } from './turns.js'
 import { waitingAtMost } from './wait-limit.js'
 
 export interface DedupeContext {
@@ -51,6 +51,8 @@ const RETRY_AFTER_MS = 1_000
  * `KeyReusedError`: the key was used with another input. `InProgressError`: a transaction that does the same has not
  * ended within `waitMs`; this one can go on, unless MySQL runs with `innodb_rollback_on_timeout`. `SerializationError`,
  * `DeadlockError`: roll back, and run the whole transaction again, for which there is `dedupeInTransaction`.
+ *
+ * Calls on one connection that are made in parallel run one after the other. A call inside of `fn` runs inside of this one.
  */
 export async function dedupe<T>(
   tx: SqlClient,
@@ -60,7 +62,6 @@ export async function dedupe<T>(
 ): Promise<Deduped<T>> {
   checkFunction(fn, 'fn')
   const { ask, database } = askOf(target, options, tx)
-  await requireTransaction(tx, database)
   const once = await runOnce(tx, database, ask, fn)
   return await outcomeOf(ask, once, database)
 }
@@ -81,6 +82,20 @@ export async function runOnce<T>(
   fn: DedupedWork<T>,
   undo: Undo = 'own',
 ): Promise<Once<T>> {
+  return await inTurn(database.identity, async () => {
+    // After the calls before this one, because one of them may have lost the transaction.
+    if (undo === 'own') await requireTransaction(tx, database)
+    return await runInTurn(tx, database, ask, fn, undo)
+  })
+}
+
+async function runInTurn<T>(
+  tx: SqlClient,
+  database: Database,
+  ask: Ask<T>,
+  fn: DedupedWork<T>,
+  undo: Undo,
+): Promise<Once<T>> {
   const mine = underWay.get(database.identity) ?? new Set<string>()
   underWay.set(database.identity, mine)
   const { key } = ask.row
@@ -92,7 +107,9 @@ export async function runOnce<T>(
     const claimed = await claim(rows, database, ask, undo)
     if (typeof claimed !== 'number') return { kind: 'found', row: settled(claimed, ask, database) }
     const run = async (): Promise<T> => {
-      const value = await work(fn, { childKey: (name) => childKeyOf(key, name) }, database)
+      const value = await asOuter(database.identity, () =>
+        work(fn, { childKey: (name) => childKeyOf(key, name) }, database),
+      )
       const written = await rows.finish(ask.row, await keptText(ask, value))
       if (written.matched !== 1 || !isStillInTransaction(tx, database, written)) throw endedInside(database)
       return value
@@ -164,7 +181,7 @@ async function insertOrFind(rows: DedupRows, row: NewRow, { dialect }: Database)
 /** Another request is told before anything else about it. */
 function settled<T>(found: FoundRow, ask: Ask<T>, database: Database): FoundRow {
   const context = contextOf(ask, database)
-  if (isOtherRequest(found.fingerprint, ask.row.fingerprint)) throw new KeyReusedError(context)
+  if (ask.fingerprint?.compare(found.fingerprint) === 'other') throw new KeyReusedError(context)
   // Only a function that has committed by itself leaves such a row.
   if (!found.isDone) throw new AbandonedError(1, context)
   return found

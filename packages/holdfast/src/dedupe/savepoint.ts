@@ -18,7 +18,14 @@ export async function inSavepoint<T>(
 ): Promise<T> {
   used = (used + 1) % 1_000_000
   const name = `holdfast_dedupe_${used}`
-  await database.command(`SAVEPOINT ${name}`)
+  try {
+    await database.command(`SAVEPOINT ${name}`)
+  } catch (error) {
+    if (!isNoSavepoint(error)) throw error
+    // The caller has ended the transaction without waiting for this call. What was written since is committed already.
+    await undone()
+    throw endedInside(database, error)
+  }
   let value: T
   try {
     value = await work()

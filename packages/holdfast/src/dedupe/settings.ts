@@ -3,10 +3,11 @@
 import { InvalidInputError } from '../core/errors.js'
 import { checkKeys, checkMs } from '../core/options.js'
 import { durationMs } from '../idempotency/durations.js'
-import { type FingerprintRule, fingerprintOf } from '../idempotency/fingerprint.js'
+import { type Fingerprint, type FingerprintRule, fingerprintOf } from '../idempotency/fingerprint.js'
+import { keysFor, resolveFingerprintKey } from '../idempotency/fingerprint-keys.js'
 import { checkTarget, recordKeyOf } from '../idempotency/keys.js'
 import { checkCodec, checkFingerprint, checkKeep } from '../idempotency/settings.js'
-import type { Codec, Duration, KeptResult, Target } from '../idempotency/types.js'
+import type { Codec, Duration, FingerprintKey, KeptResult, Target } from '../idempotency/types.js'
 import { jsonCodec } from '../idempotency/values.js'
 import type { Dialect, SqlClient } from '../tables/clients.js'
 import { type Database, databaseOf } from '../tables/database.js'
@@ -35,6 +36,8 @@ export interface DedupeOptions<T = unknown> {
   readonly codec?: Codec
   /** How inputs are compared: as canonical JSON, by what a function says, or not at all. Default `json`. */
   readonly fingerprint?: FingerprintRule
+  /** Secrets that keep the input from being guessed, as for `run`. Default: the keys of `encryptedCodec`, if that is the `codec`. */
+  readonly fingerprintKey?: FingerprintKey
   /** Which database it is, where the client is wrapped so that it cannot be told. */
   readonly dialect?: Dialect
 }
@@ -42,6 +45,8 @@ export interface DedupeOptions<T = unknown> {
 /** One call, fully decided. */
 export interface Ask<T> {
   readonly row: NewRow
+  /** null: nothing is compared. */
+  readonly fingerprint: Fingerprint | null
   /** The program's own word for what is done. It may appear in errors, and the key may not. */
   readonly operation: string
   /** Checked and quoted. */
@@ -56,7 +61,7 @@ export interface Ask<T> {
 const NAMESPACE = 'dedupe'
 const DEFAULT_RETENTION = '30d'
 const RETENTION_MAX_MS = 100 * 365 * 86_400_000
-export const OPTION_KEYS: readonly string[] = ['keep', 'codec', 'fingerprint', 'dialect']
+export const OPTION_KEYS: readonly string[] = ['keep', 'codec', 'fingerprint', 'fingerprintKey', 'dialect']
 const PLACE_KEYS: readonly string[] = ['waitMs', 'retention', 'table']
 
 export function askOf<T>(
@@ -71,7 +76,8 @@ export function askOf<T>(
   const rule = checkFingerprint(options.fingerprint) ?? 'json'
   const database = databaseOf(tx, options.dialect)
   const key = recordKeyOf(NAMESPACE, rest)
-  const fingerprint = fingerprintOf(rest.input, rule)
+  const keys = keysFor(resolveFingerprintKey(options.fingerprintKey), checkCodec(options.codec) ?? jsonCodec)
+  const fingerprint = fingerprintOf(rest.input, rule, key, keys)
   const named = { key, fingerprint, operation: rest.scope.operation }
   return { ask: resolveAsk(named, { waitMs, retention, table }, options, database), database }
 }
@@ -79,13 +85,14 @@ export function askOf<T>(
 type GivenPlace = { readonly [K in keyof DedupePlace]: DedupePlace[K] | undefined }
 
 export function resolveAsk<T>(
-  { key, fingerprint, operation }: Omit<NewRow, 'retentionMs'> & { readonly operation: string },
+  { key, fingerprint, operation }: Pick<Ask<T>, 'fingerprint' | 'operation'> & Pick<NewRow, 'key'>,
   { waitMs, retention = DEFAULT_RETENTION, table = DEDUP_TABLE }: GivenPlace,
   options: Pick<DedupeOptions<T>, 'keep' | 'codec'>,
   { dialect }: Database,
 ): Ask<T> {
   return {
-    row: { key, fingerprint, retentionMs: retentionMs(retention) },
+    row: { key, fingerprint: fingerprint?.text ?? null, retentionMs: retentionMs(retention) },
+    fingerprint,
     operation,
     table: tableSql(dialect, table),
     waitMs: waitMs === undefined ? null : checkMs(waitMs, 'waitMs', 0),

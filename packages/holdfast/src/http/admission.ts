@@ -16,6 +16,8 @@ export interface Incoming<Request> {
   /** The path as the client sent it, with its query. */
   readonly url: string
   readonly mediaType: string
+  /** The same object wherever this request comes by. */
+  readonly identity: object
   /** What hooks are given. */
   readonly request: Request
   /** Every value of a header, apart where the framework tells them apart. */

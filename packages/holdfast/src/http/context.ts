@@ -1,4 +1,4 @@
-import type { RunContext } from '../idempotency/types.js'
+import type { RunContext, Target } from '../idempotency/types.js'
 
 /** What a handler knows of the attempt that it is. */
 export interface HttpContext
@@ -15,9 +15,26 @@ export interface IdempotencyVariables {
 }
 
 const contexts = new WeakMap<object, HttpContext>()
+/** What a request is being run for, by each middleware that has let it in. */
+const targets = new WeakMap<object, readonly RunningTarget[]>()
 
-export function rememberContext(request: object, context: HttpContext): void {
+interface RunningTarget {
+  readonly runner: object
+  readonly target: Target
+}
+
+export function rememberContext(request: object, context: HttpContext, running: RunningTarget): void {
   contexts.set(request, context)
+  targets.set(request, [...(targets.get(request) ?? []), running])
+}
+
+/** Whether this very request was let in before, by a middleware that is mounted twice: it would wait for itself. */
+export function isLetIn(request: object, { runner, target }: RunningTarget): boolean {
+  const { scope, key } = target
+  return (targets.get(request) ?? []).some(
+    ({ runner: before, target: { scope: its, key: itsKey } }) =>
+      before === runner && its.tenant === scope.tenant && its.operation === scope.operation && itsKey === key,
+  )
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Idempotency } from '../idempotency/idempotency.js'
 import type { Outcome, RunContext } from '../idempotency/types.js'
 import { type Admission, type Admitted, admit, echoOf, type Incoming } from './admission.js'
 import { type Answer, type HeaderPort, KEY_HEADER, putHeaders } from './answer.js'
-import type { HttpContext } from './context.js'
+import { type HttpContext, isLetIn, rememberContext } from './context.js'
 import type { HttpSettings } from './options.js'
 import { problemOfError } from './problem.js'
 import {
@@ -36,6 +36,7 @@ export async function enter<Request>(
 ): Promise<Entry> {
   const admission: Admission = await admit(settings, incoming)
   if (admission.kind !== 'admitted') return admission
+  if (isLetIn(incoming.identity, { runner, target: admission.admitted.target })) return { kind: 'pass' }
   return await new Exchange(runner, settings, admission.admitted).begin()
 }
 
@@ -53,6 +54,11 @@ export class Exchange {
     this.#runner = runner
     this.#settings = settings
     this.#admitted = admitted
+  }
+
+  /** Lets others find the attempt by its request, or by the one that is made of it. */
+  remember(request: object, context: HttpContext): void {
+    rememberContext(request, context, { runner: this.#runner, target: this.#admitted.target })
   }
 
   get maxBodyBytes(): number {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Incoming } from './admission.js'
 import type { Answer } from './answer.js'
-import { type HttpContext, rememberContext } from './context.js'
+import type { HttpContext } from './context.js'
 import { enter, type Runner } from './exchange.js'
 import { HeldResponse, sendAnswer } from './held-response.js'
 import { type HttpOptions, resolveOptions } from './options.js'
@@ -11,6 +11,8 @@ import { bodyOfParsed, mediaTypeOf } from './request-digest.js'
 export interface ExpressRequest extends IncomingMessage {
   readonly originalUrl?: string
   readonly body?: unknown
+  /** The body as it came, where the program keeps it, as with the option `verify` of `express.json()`. */
+  readonly rawBody?: unknown
   idempotency?: HttpContext | undefined
 }
 
@@ -50,7 +52,7 @@ export function expressIdempotency(
           }
           new HeldResponse(response, entry.exchange)
           request.idempotency = entry.context
-          rememberContext(request, entry.context)
+          entry.exchange.remember(request, entry.context)
           next()
       }
     }, next)
@@ -70,12 +72,13 @@ function answerWith(response: ServerResponse, answer: Answer, next: (error: unkn
 function incomingOf(request: ExpressRequest): Incoming<ExpressRequest> {
   const mediaType = mediaTypeOf(request.headers['content-type'])
   return {
+    identity: request,
     request,
     method: request.method ?? '',
     url: request.originalUrl ?? request.url ?? '',
     mediaType,
     headerValues: (name) => headerValuesOf(request, name),
-    body: () => bodyOfParsed(request.body, mediaType, hasContent(request)),
+    body: () => bodyOfParsed(request.body, mediaType, hasContent(request), request.rawBody),
   }
 }
 

@@ -46,21 +46,25 @@ async function settled(reply: FastifyReply, payload: unknown, exchange: Exchange
   if (bytes !== null) {
     const keeps = exchange.mayKeep(type, bytes.byteLength)
     const other = await exchange.finish({ ...head, body: keeps ? bytes : null })
-    return other === null ? marked(reply, exchange, payload) : replaced(reply, head.headers, other)
+    return other === null
+      ? marked(reply, head.status, exchange, payload)
+      : replaced(reply, head.headers, other)
   }
   const length = contentLengthOf(head.headers.get('content-length'))
   const keeps = exchange.mayKeep(type, length)
   const onEnd = (all: Uint8Array | null): Promise<Answer | null> => exchange.finish({ ...head, body: all })
   const terms = { keeps, hasLength: length !== null, maxBytes: exchange.maxBodyBytes, onEnd }
   const body = await readBody(webStreamOf(payload), terms)
-  if (body.kind === 'stream') return marked(reply, exchange, body.stream)
+  if (body.kind === 'stream') return marked(reply, head.status, exchange, body.stream)
   const other = await onEnd(body.bytes)
   return other === null
-    ? marked(reply, exchange, Buffer.from(body.bytes))
+    ? marked(reply, head.status, exchange, Buffer.from(body.bytes))
     : replaced(reply, head.headers, other)
 }
 
-function marked(reply: FastifyReply, exchange: Exchange, payload: unknown): unknown {
+/** A handler may have set another status after its answer, which would not reach the client without the wait for the store. */
+function marked(reply: FastifyReply, status: number, exchange: Exchange, payload: unknown): unknown {
+  reply.code(status)
   exchange.mark(portOf(reply))
   return payload
 }

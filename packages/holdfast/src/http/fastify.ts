@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { InvalidInputError } from '../core/errors.js'
 import type { Incoming } from './admission.js'
-import { type HttpContext, rememberContext } from './context.js'
+import type { HttpContext } from './context.js'
 import { type Exchange, enter, type Runner } from './exchange.js'
 import { hasContent, headerValuesOf } from './express.js'
 import { type FastifyReply, send, settle } from './fastify-reply.js'
@@ -16,6 +16,8 @@ export interface FastifyRequest {
   readonly originalUrl: string
   readonly headers: IncomingMessage['headers']
   readonly body: unknown
+  /** The body as it came, where the program keeps it, as `fastify-raw-body` does. */
+  readonly rawBody?: unknown
   readonly routeOptions: { readonly config?: unknown }
   readonly is404?: boolean
   readonly log?: { warn(message: string): void }
@@ -84,6 +86,9 @@ const ADDED_EARLY =
   'A route was added before `fastifyIdempotency` was there, so replays come before its own `preHandler` hooks, which they ' +
   'do not pass. Use `await app.register(fastifyIdempotency, …)`, and add routes after it.'
 
+const SENT_TWICE =
+  'A handler answered more than once: it called `reply.send` again, returned a value, or threw. Only its first answer was sent.'
+
 /**
  * Hooks of an instance run before those of a route, so one of the instance would replay before a route has asked whether
  * it may. It is therefore put behind the hooks of each route that is added. What was added before, and what is no route at
@@ -117,8 +122,32 @@ function install(instance: FastifyInstance, options: FastifyIdempotencyOptions):
     const exchange = running.get(request)
     if (exchange === undefined) return payload
     running.delete(request)
-    return await settle(reply, payload, exchange)
+    return await withoutSecond(request, reply, () => settle(reply, payload, exchange))
   })
+}
+
+/**
+ * Fastify ignores a second `reply.send`, because the first one has sent the headers before it returns. Here the first one waits
+ * for the store, and meanwhile the client must not get another answer than the one that is stored.
+ */
+async function withoutSecond(
+  { log }: FastifyRequest,
+  reply: FastifyReply,
+  settling: () => Promise<unknown>,
+): Promise<unknown> {
+  const send = reply.send.bind(reply)
+  let isSettled = false
+  reply.send = (payload) => {
+    if (isSettled) return send(payload)
+    // Nothing is what Fastify sends by itself for an async handler that has not returned the reply.
+    if (payload !== undefined) log?.warn(SENT_TWICE)
+    return reply
+  }
+  try {
+    return await settling()
+  } finally {
+    isSettled = true
+  }
 }
 
 function guardOf(options: FastifyIdempotencyOptions, running: Running): Hook {
@@ -133,7 +162,7 @@ function guardOf(options: FastifyIdempotencyOptions, running: Running): Hook {
     running.set(request, entry.exchange)
     watchRaw(request, reply, entry.exchange, running)
     Reflect.set(request, 'idempotency', entry.context)
-    rememberContext(request, entry.context)
+    entry.exchange.remember(request, entry.context)
     return undefined
   }
 }
@@ -188,12 +217,13 @@ function routeSettings(
 function incomingOf(request: FastifyRequest): Incoming<FastifyRequest> {
   const mediaType = mediaTypeOf(request.headers['content-type'])
   return {
+    identity: request,
     request,
     method: request.method,
     url: request.originalUrl,
     mediaType,
     headerValues: (name) => headerValuesOf(request.raw, name),
-    body: () => bodyOfParsed(request.body, mediaType, hasContent(request)),
+    body: () => bodyOfParsed(request.body, mediaType, hasContent(request), request.rawBody),
   }
 }
 

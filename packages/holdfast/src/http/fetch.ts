@@ -1,4 +1,4 @@
-import { type HttpContext, rememberContext } from './context.js'
+import type { HttpContext } from './context.js'
 import { enter, type Runner } from './exchange.js'
 import { type HttpOptions, resolveOptions } from './options.js'
 import { bytesOfStream, incomingOfWeb, REQUEST_BYTES_MAX, responseOf, settle } from './web.js'
@@ -25,7 +25,7 @@ export function idempotentHandler(
     if (entry.kind === 'answer') return responseOf(entry.answer)
     const { exchange, context } = entry
     const request = source.request()
-    rememberContext(request, context)
+    exchange.remember(request, context)
     let response: Response
     try {
       response = await handler(request, context)
@@ -39,6 +39,7 @@ export function idempotentHandler(
 
 /** A request that can be read again and again. */
 class ReadRequest {
+  readonly identity: object
   readonly method: string
   readonly url: string
   readonly headers: Headers
@@ -48,6 +49,7 @@ class ReadRequest {
 
   constructor(original: Request) {
     this.#original = original
+    this.identity = original
     this.method = original.method
     this.url = original.url
     this.headers = original.headers

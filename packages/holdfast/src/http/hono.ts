@@ -1,5 +1,4 @@
 import { putHeaders } from './answer.js'
-import { rememberContext } from './context.js'
 import { enter, type Runner } from './exchange.js'
 import { type HttpOptions, resolveOptions } from './options.js'
 import { bytesOfStream, incomingOfWeb, REQUEST_BYTES_MAX, responseOf, settle } from './web.js'
@@ -37,6 +36,7 @@ export function honoIdempotency(idempotency: Runner, options: HttpOptions<HonoCo
       return undefined
     }
     const source = {
+      identity: context,
       method: context.req.method,
       url: context.req.url,
       headers: context.req.raw.headers,
@@ -61,7 +61,7 @@ export function honoIdempotency(idempotency: Runner, options: HttpOptions<HonoCo
       return responseOf({ ...entry.answer, exposes: [] }, context.res.headers)
     }
     const { exchange } = entry
-    rememberContext(context, entry.context)
+    exchange.remember(context, entry.context)
     context.set('idempotency', entry.context)
     try {
       await next()

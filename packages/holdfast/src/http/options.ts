@@ -45,7 +45,8 @@ export interface HttpOptions<Request> extends Pick<RunOptions<StoredResponse>, P
   /** Where the key comes from, if not from the header: a field of a form, or the id of a webhook. */
   key?(request: Request): string | null | undefined | Promise<string | null | undefined>
   /**
-   * What is compared when a key comes again. Default: method, path, query, media type and body, and JSON by its content.
+   * What is compared when a key comes again. Default: method, path, query, media type and body, and JSON by its content:
+   * its text if that is known (also as `rawBody` of the request), otherwise what a parser has made of it.
    * Bodies of `multipart/*`, those that nobody has read, and those that a parser has made a form, a map or a stream of need
    * a function of yours, or `false`: nothing is compared.
    */

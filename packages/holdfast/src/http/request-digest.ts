@@ -1,7 +1,9 @@
 /** What a request says, as one digest. The same key with another digest is refused. */
 
+import { isUtf8 } from 'node:buffer'
 import { isDeepStrictEqual } from 'node:util'
 import { canonicalJson } from '../idempotency/canonical.js'
+import { canonicalJsonText } from '../idempotency/json-text.js'
 import { digestOfParts } from '../idempotency/keys.js'
 
 /** `unreadable`: there is a body, and what is known of it does not tell it from another one. */
@@ -37,9 +39,21 @@ export function isMultipart(mediaType: string): boolean {
   return mediaType.startsWith('multipart/')
 }
 
-/** What a parser of the framework has made of a body; undefined: none has seen it. */
-export function bodyOfParsed(parsed: unknown, mediaType: string, hasContent: boolean): RequestBody {
+/**
+ * What a parser of the framework has made of a body; undefined: none has seen it. `raw` is the JSON text as it came, where the
+ * program keeps it: it says more than the parsed value.
+ */
+export function bodyOfParsed(
+  parsed: unknown,
+  mediaType: string,
+  hasContent: boolean,
+  raw?: unknown,
+): RequestBody {
   if (isMultipart(mediaType)) return { kind: 'unreadable' }
+  if (JSON_TYPE.test(mediaType) && parsed !== undefined) {
+    if (raw instanceof Uint8Array) return { kind: 'bytes', bytes: raw }
+    if (typeof raw === 'string') return { kind: 'bytes', bytes: Buffer.from(raw) }
+  }
   if (parsed === undefined || parsed === null) {
     if (parsed === null && mediaType !== '') return { kind: 'value', value: null }
     return { kind: hasContent ? 'unreadable' : 'none' }
@@ -67,14 +81,11 @@ function contentOf(body: RequestBody, mediaType: string): readonly [string, stri
   }
 }
 
+/** What is no JSON is for the handler to refuse. Here it is enough that the same bytes are the same request. */
 function jsonContentOf(bytes: Uint8Array): readonly [string, string | Uint8Array] {
-  try {
-    const text = textOf(JSON.parse(Buffer.from(bytes).toString()))
-    return text === null ? ['bytes', bytes] : ['json', text]
-  } catch {
-    // The handler will say what it thinks of that. Here it is enough that the same bytes are the same request.
-    return ['bytes', bytes]
-  }
+  // Decoded, bytes that are no UTF-8 would all become the same character.
+  const text = isUtf8(bytes) ? canonicalJsonText(Buffer.from(bytes).toString()) : null
+  return text === null ? ['bytes', bytes] : ['json', text]
 }
 
 /** What has no canonical form is compared as it was written, if a body of JSON can say that. null: it cannot. */
@@ -93,7 +104,7 @@ function textOf(value: unknown): string | null {
 function plainText(value: unknown): string | null {
   try {
     const text = JSON.stringify(value)
-    return isDeepStrictEqual(JSON.parse(text), value) ? text : null
+    return isDeepStrictEqual(JSON.parse(text), value) ? canonicalJsonText(text) : null
   } catch {
     return null
   }

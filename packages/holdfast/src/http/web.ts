@@ -25,6 +25,7 @@ export function responseOf({ status, headers, body, exposes }: Answer, base?: He
 /** Two headers of one name are one by now, with a comma; no key has one outside of quotes. */
 export function incomingOfWeb<Request>(
   source: {
+    readonly identity: object
     readonly method: string
     readonly url: string
     readonly headers: Headers
@@ -38,6 +39,7 @@ export function incomingOfWeb<Request>(
   const { pathname, search } = new URL(source.url)
   let body: RequestBody = { kind: 'none' }
   return {
+    identity: source.identity,
     method,
     url: pathname + search,
     mediaType,
@@ -98,6 +100,8 @@ async function settled(response: Response, exchange: Exchange): Promise<Response
     throw new TypeError('The handler gave no `Response`. Is there a `return` missing?')
   }
   const { status, statusText } = response
+  // What `Response.error()` gives is no answer that a client could get.
+  if (status === 0) throw new TypeError('The handler gave `Response.error()`, which cannot be sent.')
   const head = { status, headers: new Map(response.headers) }
   const headers = new Headers(response.headers)
   exchange.mark(headerPortOfHeaders(headers))

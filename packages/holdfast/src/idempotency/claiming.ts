@@ -7,7 +7,7 @@ import type { Settled } from './cache.js'
 import { tell } from './events.js'
 import type { Lease, LeaseKeeper } from './lease.js'
 import type { Plan } from './plan.js'
-import type { RecordDesk } from './record-desk.js'
+import { isOutage, type RecordDesk } from './record-desk.js'
 
 /** Stores that do not forget by themselves are swept a little, now and then. */
 const PURGE_EVERY_CLAIMS = 512
@@ -39,7 +39,8 @@ export class Claiming {
   /** Claims the record, or finds out what stands in the way. */
   async win<T>(plan: Plan<T>): Promise<Won | Settled> {
     const { waitMs, leaseMs, retentionMs, onAbandoned, signal } = plan.settings
-    const { key, ref, fingerprint, onlyIssued } = plan
+    const { key, ref, onlyIssued } = plan
+    let fingerprint = plan.fingerprint?.text ?? null
     const until = this.#desk.nowMs() + waitMs
     let pauseMs = ASK_FIRST_MS
     for (;;) {
@@ -48,8 +49,15 @@ export class Claiming {
       const takeOver = onAbandoned !== 'block'
       const ask = { key, owner, fingerprint, leaseMs, retentionMs, takeOver, onlyIssued }
       const answer = await this.#desk.claim(ask, ref)
-      if (answer.kind === 'claimed') return this.#won(plan, owner, answer, departure)
+      if (answer.kind === 'claimed') return await this.#won(plan, owner, answer, departure)
       if (answer.kind === 'settled') return answer
+      if (answer.kind === 'mismatch') {
+        const kept = await this.#keptByOtherKey(plan)
+        if (kept !== null && kept !== fingerprint) {
+          fingerprint = kept
+          continue
+        }
+      }
       const error = this.#refusal(plan, answer)
       const leftMs = until - this.#desk.nowMs()
       if (answer.kind !== 'in-progress' || leftMs <= 0) throw error
@@ -60,11 +68,28 @@ export class Claiming {
     }
   }
 
-  #won<T>(plan: Plan<T>, owner: string, claimed: Claimed, departure: Departure): Won {
+  /**
+   * A store compares fingerprints as texts, and those of one input differ when the key was changed. The fingerprint of the
+   * record if it is of the same input, or cannot be compared; null: the record is for another input.
+   */
+  async #keptByOtherKey<T>({ key, ref, fingerprint }: Plan<T>): Promise<string | null> {
+    try {
+      const view = await this.#desk.ask(ref, () => this.#desk.store.read(key))
+      const kept = view?.fingerprint ?? null
+      return fingerprint?.compare(kept) === 'other' ? null : kept
+    } catch (error) {
+      if (isOutage(error)) throw error
+      // Whoever may claim may not always read; the answer of the store is all there is then.
+      return null
+    }
+  }
+
+  async #won<T>(plan: Plan<T>, owner: string, claimed: Claimed, departure: Departure): Promise<Won> {
     // Nothing begins after the end of the client. The store is closed as well by now, so the record runs out by itself.
     this.#desk.checkOpen()
     const claim = { key: plan.key, owner, fence: claimed.fence }
-    const lease = this.#leases.keep(claim, claimed.leaseMs, departure, plan.settings, plan.ref)
+    const lease = await this.#leases.keep(claim, claimed.leaseMs, departure, plan.settings, plan.ref)
+    this.#desk.checkOpen()
     if (lease === null) {
       // What was taken over is left to run out. Released, it would look like work that nobody had ever begun, and the
       // next caller would do it again without finding out what came of it.

@@ -5,6 +5,7 @@ import { systemRuntime } from '../client/system.js'
 import { InvalidInputError } from '../core/errors.js'
 import { checkName } from '../core/names.js'
 import { checkKeys } from '../core/options.js'
+import { rememberKeys } from './fingerprint-keys.js'
 import type { Codec } from './types.js'
 import { jsonCodec, unreadable } from './values.js'
 
@@ -27,7 +28,7 @@ const KEY_NAME = /^[A-Za-z0-9_-]{1,64}$/
 
 /**
  * Nothing can be read, changed, or moved to another record without the key. What stays visible is the name of the key and
- * the length of the result. The nonce is random; a key should not write more than some thousand million results.
+ * the length of the result. Fingerprints of inputs depend on the keys as well (`fingerprintKey`). The nonce is random; a key should not write more than some thousand million results.
  */
 export function encryptedCodec(options: EncryptionOptions): Codec {
   checkKeys(options, ['keys', 'current', 'codec'])
@@ -35,7 +36,7 @@ export function encryptedCodec(options: EncryptionOptions): Codec {
   const { current, codec = jsonCodec } = options
   const writing = keys.get(checkName(current, 'current'))
   if (writing === undefined) throw new InvalidInputError('current', 'the name of one of the `keys`', current)
-  return {
+  const encrypted: Codec = {
     async encode(value, recordId) {
       const nonce = Buffer.from(systemRuntime.random.id(), 'hex').subarray(0, NONCE_BYTES)
       const cipher = createCipheriv(ALGORITHM, writing, nonce, { authTagLength: TAG_BYTES })
@@ -48,6 +49,12 @@ export function encryptedCodec(options: EncryptionOptions): Codec {
       return await codec.decode(opened(text, recordId, keys), recordId)
     },
   }
+  const others = [...keys.values()].filter((key) => key !== writing)
+  rememberKeys(
+    encrypted,
+    [writing, ...others].map((key) => key.export()),
+  )
+  return encrypted
 }
 
 function opened(text: string, recordId: string, keys: ReadonlyMap<string, KeyObject>): string {

@@ -1,7 +1,6 @@
 import { systemRuntime } from '../client/system.js'
 import { checkFunction, checkInteger, checkKeys } from '../core/options.js'
 import { ResultNotKeptError } from '../core/record-errors.js'
-import { isOtherRequest } from '../core/record-rule.js'
 import type { RecordStore } from '../core/records.js'
 import type { Runtime } from '../core/runtime.js'
 import { Attempt, dateOf, leaseLost, unprotectedContext, type Work } from './attempt.js'
@@ -11,7 +10,7 @@ import { isHeard, tell } from './events.js'
 import { replayedFailure } from './failure.js'
 import { LeaseKeeper } from './lease.js'
 import { type Plan, planRun, settingsOf } from './plan.js'
-import { codeOf, RecordDesk } from './record-desk.js'
+import { codeOf, isOutage, RecordDesk } from './record-desk.js'
 import { reportedRun } from './run-report.js'
 import { type RunLimits, type RunSettings, resolveSettings, type Settings } from './settings.js'
 import type { IdempotencyOptions, Outcome, RecordReport, RunOptions, Target } from './types.js'
@@ -22,7 +21,8 @@ export async function createIdempotency(
   options: IdempotencyOptions = {},
   runtime: Runtime = systemRuntime,
 ): Promise<Idempotency> {
-  await store.open()
+  // Its connections serve every caller, and outlive the request that happens to be the first.
+  await runtime.contexts.outside(() => store.open())
   try {
     return new Idempotency(store, resolveSettings(options, store.traits, store.name), runtime)
   } catch (error) {
@@ -162,7 +162,7 @@ export class Idempotency implements AsyncDisposable {
 
   async #play<T>(plan: Plan<T>, work: Work<T>): Promise<Outcome<T>> {
     this.#desk.checkOpen()
-    const known = this.#cache?.get(plan.key, plan.fingerprint) ?? null
+    const known = this.#cache?.get(plan.key, plan.fingerprint?.text ?? null) ?? null
     if (known !== null) return await this.#replay(plan, known)
     let won: Won | Settled
     try {
@@ -246,7 +246,7 @@ export class Idempotency implements AsyncDisposable {
     const view = await this.#desk.ask(plan.ref, () => this.#desk.store.read(plan.key))
     if (view === null || (view.state !== 'completed' && view.state !== 'failed')) throw lost
     // The record may have been removed, and the key been used for something else, whose result is not this one's.
-    if (isOtherRequest(view.fingerprint, plan.fingerprint)) throw lost
+    if (plan.fingerprint?.compare(view.fingerprint) === 'other') throw lost
     const { state, fence, attempt, result, createdAtMs } = view
     const settled = { kind: 'settled', state, fence, attempt, result, createdAtMs } as const
     return await this.#replay(plan, this.#remembered(plan, settled))
@@ -254,12 +254,7 @@ export class Idempotency implements AsyncDisposable {
 
   /** Only what the store has just said is remembered: what is remembered already must come to its end. */
   #remembered<T>(plan: Plan<T>, settled: Settled): Settled {
-    this.#cache?.put(plan.key, plan.fingerprint, settled, plan.settings.retentionMs)
+    this.#cache?.put(plan.key, plan.fingerprint?.text ?? null, settled, plan.settings.retentionMs)
     return settled
   }
-}
-
-function isOutage(error: unknown): boolean {
-  const code = codeOf(error)
-  return code === 'BACKEND_UNAVAILABLE' || code === 'OUTCOME_UNKNOWN'
 }

@@ -6,9 +6,13 @@ import type { Reporter } from '../core/events.js'
 import { Keeper } from '../core/keeper.js'
 import type { ClaimRef, RecordStore } from '../core/records.js'
 import { Reports } from '../core/reports.js'
-import type { Runtime } from '../core/runtime.js'
+import type { Contexts, Runtime, Scope } from '../core/runtime.js'
+import { ScopedAbort } from '../core/scoped-abort.js'
 import { Standing } from '../core/standing.js'
 import { isHeard } from './events.js'
+
+/** More than it takes until a wall clock that keeps stepping is ignored: see `SleepWatch`. */
+const CONFIRM_TRIES = 4
 
 const SHAPE = { kind: 'mutex', limit: 1 } as const
 
@@ -21,10 +25,17 @@ export class Lease implements ClaimRef {
   readonly standing: Standing
   /** What errors and events call it. */
   readonly ref: string
-  #controller: AbortController | null = null
+  readonly #contexts: Contexts
+  #abort: ScopedAbort | null = null
   #lost: LockLostError | null = null
 
-  constructor(claim: ClaimRef & Pick<Lease, 'retentionMs'>, standing: Standing, ref: string) {
+  constructor(
+    claim: ClaimRef & Pick<Lease, 'retentionMs'>,
+    standing: Standing,
+    ref: string,
+    contexts: Contexts,
+  ) {
+    this.#contexts = contexts
     this.key = claim.key
     this.owner = claim.owner
     this.fence = claim.fence
@@ -35,11 +46,11 @@ export class Lease implements ClaimRef {
 
   /** Made on demand, because most work never looks at it and it is the dearest part of a lease. */
   get signal(): AbortSignal {
-    if (this.#controller === null) {
-      this.#controller = new AbortController()
-      if (this.#lost !== null) this.#controller.abort(this.#lost)
+    if (this.#abort === null) {
+      this.#abort = new ScopedAbort(this.#contexts)
+      if (this.#lost !== null) this.#abort.abort(this.#lost)
     }
-    return this.#controller.signal
+    return this.#abort.signal
   }
 
   /** Why it is lost; null: it is not, as far as anybody has noticed. */
@@ -49,7 +60,7 @@ export class Lease implements ClaimRef {
 
   lose(reason: LockLostReason, backend: string): void {
     this.#lost ??= new LockLostError(reason, { resource: this.ref, backend })
-    this.#controller?.abort(this.#lost)
+    this.#abort?.abort(this.#lost)
   }
 }
 
@@ -92,7 +103,7 @@ export class LeaseKeeper {
         if (event.type === 'renewal-failed') onFailed(event.error)
       },
     }
-    const reports = new Reports(reporter, store.name, runtime.clock)
+    const reports = new Reports(reporter, store.name, runtime)
     this.#keeper = new Keeper(renewer, runtime, { requestMs }, reports)
   }
 
@@ -101,14 +112,14 @@ export class LeaseKeeper {
     return { awake: this.#keeper.wakefulness(), sentAt: this.#runtime.clock.monotonicMs() }
   }
 
-  /** Begins to keep an attempt. null: the answer took so long that nothing of the lease is left to rely on. */
-  keep(
+  /** Begins to keep an attempt. null: nothing of the lease is left to rely on, or nobody can say how much is. */
+  async keep(
     claim: ClaimRef,
     promisedMs: number,
     { sentAt, awake }: { readonly sentAt: number; readonly awake: number },
     terms: LeaseTerms,
     ref: string,
-  ): Lease | null {
+  ): Promise<Lease | null> {
     const { leaseMs, maxRunMs, retentionMs } = terms
     const { key, owner } = claim
     const stored = {
@@ -121,20 +132,38 @@ export class LeaseKeeper {
       note: null,
     }
     const standing = new Standing(stored, true, leaseMs, 0)
-    standing.placed(claim.fence, sentAt, promisedMs, awake)
+    standing.fence = claim.fence
+    // How long a request may take depends on it. What can be relied on is counted below.
+    standing.lease = { sentAt, leaseMs: promisedMs }
     standing.state = 'held'
-    const now = this.#runtime.clock.monotonicMs()
-    if (now >= standing.abortAt || this.#keeper.wakefulness() !== awake) return null
-    standing.limitAt = now + maxRunMs
-    const lease = new Lease({ ...claim, retentionMs }, standing, ref)
+    const lease = new Lease({ ...claim, retentionMs }, standing, ref, this.#runtime.contexts)
+    const { contexts } = this.#runtime
+    const scope: Scope = isHeard() ? contexts.capture() : contexts.outside
     standing.onLost = (reason) => {
       this.#leases.delete(owner)
       lease.lose(reason, this.#store.name)
-      this.#onLost(lease)
+      scope(() => this.#onLost(lease))
     }
     this.#leases.set(owner, lease)
+    if (this.#keeper.wakefulness() === awake) standing.placed(claim.fence, sentAt, promisedMs, awake)
+    else await this.#confirm(standing)
+    const now = this.#runtime.clock.monotonicMs()
+    if (now >= standing.abortAt || this.#keeper.isDoubtful(standing)) {
+      this.#leases.delete(owner)
+      return null
+    }
+    standing.limitAt = now + maxRunMs
     this.#keeper.keep(standing)
     return lease
+  }
+
+  /** The machine slept, or a clock was set, before the answer was read: the store has to say how long the lease lasts now. */
+  async #confirm(standing: Standing): Promise<void> {
+    for (let tries = 0; tries < CONFIRM_TRIES && this.#keeper.isDoubtful(standing); tries++) {
+      // Whether it is lost or unknown, it is not relied on.
+      const state = await this.#keeper.confirm(standing, standing.askMs).catch(() => 'lost')
+      if (state === 'lost') return
+    }
   }
 
   /** Throws where nothing of the lease is left to rely on, also if the timer that would tell so is late. */

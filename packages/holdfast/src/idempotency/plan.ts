@@ -1,6 +1,7 @@
 /** One run, decided before any I/O: its key and fingerprint are fixed here, whatever the work does to its input. */
 
-import { fingerprintOf } from './fingerprint.js'
+import { type Fingerprint, fingerprintOf } from './fingerprint.js'
+import { keysFor } from './fingerprint-keys.js'
 import { checkTarget, recordKeyOf, refOfRecord } from './keys.js'
 import { type RunLimits, type RunSettings, resolveRun, type Settings } from './settings.js'
 import type { RunOptions, Target } from './types.js'
@@ -10,7 +11,8 @@ export interface Plan<T> {
   /** What errors and events call it. */
   readonly ref: string
   readonly operation: string
-  readonly fingerprint: string | null
+  /** null: nothing is compared. */
+  readonly fingerprint: Fingerprint | null
   /** Whether only a record that is there already may be run, as a token is. */
   readonly onlyIssued: boolean
   readonly settings: RunSettings<T>
@@ -30,10 +32,18 @@ export function planRun<T>(
     key,
     ref: refOfRecord(operation, key),
     operation,
-    fingerprint: fingerprintOf(target.input, run.fingerprint),
+    fingerprint: fingerprintFor(target.input, key, run),
     onlyIssued: false,
     settings: run,
   }
+}
+
+export function fingerprintFor<T>(
+  input: unknown,
+  recordKey: string,
+  { fingerprint, fingerprintKeys, codec }: RunSettings<T>,
+): Fingerprint | null {
+  return fingerprintOf(input, fingerprint, recordKey, keysFor(fingerprintKeys, codec))
 }
 
 export function settingsOf<T>(

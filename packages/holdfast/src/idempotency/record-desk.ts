@@ -1,5 +1,6 @@
 /** Requests to the store of records, each with its own deadline, and what is done when an answer does not come. */
 
+import { pause } from '../core/abort-listeners.js'
 import { attempted, withDeadline } from '../core/deadline.js'
 import { ClosedError, HoldfastError } from '../core/errors.js'
 import type { ClaimAnswer, ClaimAsk, FinishAnswer, FinishAsk, RecordStore } from '../core/records.js'
@@ -34,7 +35,8 @@ export class RecordDesk {
 
   /** One request. `OutcomeUnknownError` when it is not answered in time. */
   ask<T>(ref: string | null, request: () => Promise<T>): Promise<T> {
-    const context = { resource: ref, backend: this.store.name }
+    const silence = (): string | null => this.store.silence?.() ?? null
+    const context = { resource: ref, backend: this.store.name, silence }
     return withDeadline(this.runtime.timers, this.#requestMs, true, attempted(request), context)
   }
 
@@ -84,25 +86,7 @@ export class RecordDesk {
 
   /** Rejects with the signal's reason when that aborts. */
   pause(ms: number, signal: AbortSignal | null): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) {
-        reject(signal.reason as Error)
-        return
-      }
-      const end = (): void => {
-        timer.cancel()
-        reject(signal?.reason as Error)
-      }
-      const timer = this.runtime.timers.start(
-        ms,
-        () => {
-          signal?.removeEventListener('abort', end)
-          resolve()
-        },
-        true,
-      )
-      signal?.addEventListener('abort', end, { once: true })
-    })
+    return pause(this.runtime.timers, ms, signal)
   }
 }
 
@@ -112,6 +96,12 @@ export function codeOf(error: unknown): string | null {
   return typeof code === 'string' && (error instanceof HoldfastError || 'backend' in (error as Error))
     ? code
     : null
+}
+
+/** The store did not answer, or could not be reached. */
+export function isOutage(error: unknown): boolean {
+  const code = codeOf(error)
+  return code === 'BACKEND_UNAVAILABLE' || code === 'OUTCOME_UNKNOWN'
 }
 
 /** What was asked for can never be done, however often it is tried. */

@@ -14,6 +14,7 @@ import type { RecordTraits } from '../core/records.js'
 import { TIMER_MAX_MS } from '../core/timing.js'
 import { durationMs } from './durations.js'
 import type { FingerprintRule } from './fingerprint.js'
+import { type FingerprintKeys, resolveFingerprintKey } from './fingerprint-keys.js'
 import type { Codec, IdempotencyOptions, KeptResult, OnAbandoned, RunOptions } from './types.js'
 import { jsonCodec } from './values.js'
 
@@ -30,6 +31,8 @@ export interface RunSettings<T> {
   /** null: for ever. */
   readonly retentionMs: number | null
   readonly fingerprint: FingerprintRule
+  /** null: none. */
+  readonly fingerprintKeys: FingerprintKeys | 'of the codec' | null
   readonly onStale: 'replay' | 'throw'
   readonly storeDown: 'refuse' | 'run-unprotected'
   readonly signal: AbortSignal | null
@@ -56,6 +59,7 @@ const RUN_KEYS = [
   'maxRunMs',
   'retention',
   'fingerprint',
+  'fingerprintKey',
   'onStale',
   'storeDown',
   'signal',
@@ -110,6 +114,10 @@ export function resolveRun<T>(
     retentionMs:
       options.retention === undefined ? base.retentionMs : resolveRetention(options.retention, limits),
     fingerprint: given('fingerprint', checkFingerprint(options.fingerprint)),
+    fingerprintKeys:
+      options.fingerprintKey === undefined
+        ? base.fingerprintKeys
+        : resolveFingerprintKey(options.fingerprintKey),
     onStale: given('onStale', checkWord(options.onStale, 'onStale', ['replay', 'throw'])),
     storeDown: given('storeDown', checkWord(options.storeDown, 'storeDown', ['refuse', 'run-unprotected'])),
     signal: options.signal === undefined ? base.signal : checkSignal(options.signal),
@@ -127,6 +135,7 @@ function baseSettings({ leaseMinMs, leaseMaxMs, retentionMaxMs }: RecordTraits):
     maxRunMs: DEFAULT_RUN_MS,
     retentionMs: Math.min(DEFAULT_RETENTION_MS, retentionMaxMs ?? DEFAULT_RETENTION_MS),
     fingerprint: 'json',
+    fingerprintKeys: 'of the codec',
     onStale: 'replay',
     storeDown: 'refuse',
     signal: null,

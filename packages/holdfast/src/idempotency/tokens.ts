@@ -16,10 +16,9 @@ import { unprotectedContext, type Work } from './attempt.js'
 import { canonicalJson } from './canonical.js'
 import { durationMs } from './durations.js'
 import { report } from './events.js'
-import { fingerprintOf } from './fingerprint.js'
 import type { Idempotency } from './idempotency.js'
 import { digestOfParts, refOfRecord } from './keys.js'
-import type { Plan } from './plan.js'
+import { fingerprintFor, type Plan } from './plan.js'
 import { checkKept } from './settings.js'
 import type { Duration, IdempotencyEvent, Outcome, RunOptions } from './types.js'
 
@@ -199,7 +198,7 @@ export class Tokens {
 
   #plan<T>(key: string, { purpose }: TokenBinding, input: unknown, options?: RunOptions<T>): Plan<T> {
     const settings = this.#idempotency.settingsOf(options)
-    const fingerprint = fingerprintOf(input, settings.fingerprint)
+    const fingerprint = fingerprintFor(input, key, settings)
     return {
       key,
       ref: refOfRecord(purpose, key),

@@ -79,6 +79,9 @@ export type KeptResult<T> =
   | 'none'
   | { readonly to: (value: T) => unknown; readonly from: (kept: unknown) => Promise<T> | T }
 
+/** A secret for fingerprints, several of them with the current one first, or none. */
+export type FingerprintKey = Uint8Array | readonly Uint8Array[] | false
+
 export interface RunOptions<T = unknown> {
   /** What happens to a call whose key is being worked on. Default `reject`: an `InProgressError`. */
   readonly inFlight?: 'reject' | { readonly waitMs: number }
@@ -97,6 +100,12 @@ export interface RunOptions<T = unknown> {
   readonly retention?: Duration | 'forever'
   /** How inputs are compared: as canonical JSON, by what a function says, or not at all. Default `json`. */
   readonly fingerprint?: 'json' | false | ((input: unknown) => string | Uint8Array)
+  /**
+   * A secret of at least 32 bytes. With it nobody who can read the store can find out an input by trying. A list: the first
+   * one writes, and the others recognise what was written with them. Default: the keys of `encryptedCodec`, if that is the
+   * `codec`. `false`: none.
+   */
+  readonly fingerprintKey?: FingerprintKey
   /** What a caller gets whose work was taken over and done by somebody else. Default `replay`: what came of theirs. */
   readonly onStale?: 'replay' | 'throw'
   /** When the store does not answer: refuse, or run without any protection, which is told as an event. Default `refuse`. */

@@ -15,6 +15,7 @@ const LOSS_REASONS = Object.keys({
   evicted: true,
   'session-ended': true,
   'connection-closed': true,
+  'transaction-ended': true,
   'max-hold': true,
   closed: true,
 } satisfies Record<LockLostReason, true>)

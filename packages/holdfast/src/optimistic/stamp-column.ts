@@ -9,9 +9,14 @@ export interface StampColumn {
   readonly token: string
   /** The next value: the present time, or a microsecond after the present value if that is later. Not for SQLite. */
   readonly next: string
+  /**
+   * For a server that can write nothing but the present time: the condition that it is later than the present value, and the
+   * beginning of a statement for which the present time is another one.
+   */
+  readonly later?: { readonly condition: string; readonly at: (microseconds: bigint) => string }
 }
 
-type Expressions = (column: string) => StampColumn
+type Expressions = (column: string, version: string) => StampColumn
 
 const PG_FORMAT = "'YYYY-MM-DD HH24:MI:SS.US'"
 const MYSQL_FORMAT = "'%Y-%m-%d %H:%i:%s.%f'"
@@ -44,17 +49,41 @@ const TYPES: ReadonlyMap<string, Expressions> = new Map<string, Expressions>([
         `${microsecondsOf(column)} + 1)) MICROSECOND`,
     }),
   ],
-  // Formatted as it is, a TIMESTAMP would depend on the time zone of the session, and be ambiguous for an hour a year.
-  [
-    'timestamp',
-    (column) => ({
-      token: `DATE_FORMAT('1970-01-01' + INTERVAL ${unixMicroseconds(column)} MICROSECOND, ${MYSQL_FORMAT})`,
-      next:
-        `FROM_UNIXTIME(LAST_INSERT_ID(GREATEST(${microsecondsOf('UTC_TIMESTAMP(6)')}, ` +
-        `${unixMicroseconds(column)} + 1)) * 0.000001)`,
-    }),
-  ],
+  ['timestamp', timestampOf],
 ])
+
+/**
+ * A TIMESTAMP is kept in UTC, but DATETIME values that are written to it, and its own text, are in the zone of the session,
+ * where an hour of each year comes twice. So neither is used: it is read as a number, and written as each server can.
+ */
+function timestampOf(column: string, version: string): StampColumn {
+  const stored = unixMicroseconds(column)
+  const present = microsecondsOf('UTC_TIMESTAMP(6)')
+  const formatted = (microseconds: string): string =>
+    `DATE_FORMAT('1970-01-01' + INTERVAL ${microseconds} MICROSECOND, ${MYSQL_FORMAT})`
+  const token = formatted(stored)
+  if (/mariadb/i.test(version)) {
+    // Of what could be written, only NOW() is not converted to the zone of the session and back (10.11).
+    const condition = `LAST_INSERT_ID(${present}) > ${stored}`
+    return { token, next: 'NOW(6)', later: { condition, at: atTime } }
+  }
+  const next = `LAST_INSERT_ID(GREATEST(${present}, ${stored} + 1))`
+  // https://dev.mysql.com/doc/refman/8.0/en/datetime.html: texts have had offsets since 8.0.19.
+  if (isAtLeast(version, [8, 0, 19])) return { token, next: `CONCAT(${formatted(next)}, '+00:00')` }
+  return { token, next: `FROM_UNIXTIME(${next} * 0.000001)` }
+}
+
+/** The half microsecond keeps the floating-point number that the server makes of it from falling below. */
+function atTime(microseconds: bigint): string {
+  const fraction = String(microseconds % 1_000_000n).padStart(6, '0')
+  return `SET STATEMENT timestamp = ${microseconds / 1_000_000n}.${fraction}5 FOR `
+}
+
+function isAtLeast(version: string, least: readonly number[]): boolean {
+  const found = version.split(/[.-]/, least.length).map(Number)
+  const index = least.findIndex((number, at) => found[at] !== number)
+  return index === -1 || (found[index] ?? 0) > (least[index] as number)
+}
 
 /** For each connection or pool what was found, by table and column. Only what can be used is remembered. */
 const known = new WeakMap<object, Map<string, Promise<StampColumn>>>()
@@ -90,7 +119,7 @@ async function lookUp(database: Database, table: string, column: string, name: s
   const expressions = TYPES.get(String(row['type']))
   if (expressions === undefined) throw fail(`is of the type ${String(row['type'])}, which is no timestamp.`)
   const precision = Number(row['digits'])
-  if (precision === 6) return expressions(name)
+  if (precision === 6) return expressions(name, String(row['version']))
   throw fail(
     `keeps ${precision} digits of a second. Two changes within one of its steps would look alike, and one would be lost. ` +
       'Give it six digits, or use a version.',
@@ -108,7 +137,7 @@ function pgType(database: Database, table: string, column: string): Promise<read
 function mysqlType(database: Database, table: string, column: string): Promise<readonly Row[]> {
   const { schema, name } = checkTable(table)
   const text =
-    'SELECT data_type AS type, datetime_precision AS digits FROM information_schema.columns ' +
+    'SELECT data_type AS type, datetime_precision AS digits, VERSION() AS version FROM information_schema.columns ' +
     'WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ? AND column_name = ?'
   return database.rows(text, [schema, name, checkColumn(column)])
 }

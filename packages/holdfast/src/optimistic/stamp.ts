@@ -30,10 +30,15 @@ export function tokenOf(microseconds: bigint): string {
   return `${iso.slice(0, -1).replace('T', ' ')}${rest}`
 }
 
-/** One microsecond later, in the same form. */
-export function nextToken(token: string): string {
+/** So many microseconds since 1970, if the text is in UTC. */
+export function microsecondsIn(token: string): bigint {
   const ms = Date.parse(`${token.slice(0, 10)}T${token.slice(11, 23)}Z`)
   if (Number.isNaN(ms)) throw new InvalidInputError('token', 'a time that exists', token)
-  const next = tokenOf(BigInt(ms) * 1_000n + BigInt(token.slice(23, 26)) + 1n)
+  return BigInt(ms) * 1_000n + BigInt(token.slice(23, 26))
+}
+
+/** One microsecond later, in the same form. */
+export function nextToken(token: string): string {
+  const next = tokenOf(microsecondsIn(token) + 1n)
   return `${next.slice(0, 10)}${token[10]}${next.slice(11)}${token.slice(26)}`
 }

@@ -5,7 +5,7 @@ import type { Dialect, SqlClient } from '../tables/clients.js'
 import { type Database, databaseOf } from '../tables/database.js'
 import { checkSingle, type RowOptions, readColumn } from '../tables/rows.js'
 import { Statement } from '../tables/statement.js'
-import { checkToken, isToken, nextToken, tokenOf } from './stamp.js'
+import { checkToken, isToken, microsecondsIn, nextToken, tokenOf } from './stamp.js'
 import { type StampColumn, stampColumn } from './stamp-column.js'
 
 export interface TimestampColumn {
@@ -82,15 +82,23 @@ async function change(
   const { table, key, column, token, set } = options
   const statement = new Statement(database.dialect)
   const changes = changeClauses(statement, set, { least: 0, taken: column })
-  const next = database.dialect === 'sqlite' ? sqliteNext(statement, token) : stamp.next
-  const assignments = [...changes, `${statement.column(column)} = ${next}`].join(', ')
+  const value = database.dialect === 'sqlite' ? sqliteNext(statement, token) : stamp.next
+  const assignments = [...changes, `${statement.column(column)} = ${value}`].join(', ')
   const where = `${keyClause(statement, key)} AND ${stamp.token} = ${statement.text(token)}`
   const target = statement.table(table)
   const text = `UPDATE ${target} SET ${assignments} WHERE ${where}`
   if (database.dialect === 'mysql') {
-    const { matched, insertId } = await database.write({ table: target, text, values: statement.values })
-    checkSingle(matched, table, database.dialect)
-    return matched === 0 || insertId === null ? null : tokenOf(insertId)
+    const { values } = statement
+    const { later } = stamp
+    const write = async (changed: string): Promise<string | null> => {
+      const { matched, insertId } = await database.write({ table: target, text: changed, values })
+      checkSingle(matched, table, database.dialect)
+      return matched === 0 || insertId === null ? null : tokenOf(insertId)
+    }
+    if (later === undefined) return await write(text)
+    const next = `${text} AND ${later.condition}`
+    // The clock may be behind the timestamp, so once more at the moment after it.
+    return (await write(next)) ?? (await write(`${later.at(microsecondsIn(token) + 1n)}${next}`))
   }
   const rows = await database.writeReturning({
     table: target,

@@ -1,3 +1,4 @@
+import { onAbort } from '../core/abort-listeners.js'
 import type { Desk } from '../core/desk.js'
 import { AcquireTimeoutError, InvalidInputError } from '../core/errors.js'
 import type { Hold } from '../core/hold.js'
@@ -23,7 +24,13 @@ export class All implements Lockable<HoldSet> {
       throw new InvalidInputError('locks', `an array of 1 to ${LOCKS_MAX} locks or names`, locks)
     }
     // `from` sees the holes of an array, which `map` passes over.
-    const named = Array.from(locks, (lock: unknown) => asLock(desk, lock))
+    const given = Array.from(locks, (lock: unknown) =>
+      lock instanceof All ? lock.#locks : asLock(desk, lock),
+    )
+    // The locks of a nested `all()` count one by one: otherwise they would be taken in another order than elsewhere, and a
+    // name that is in both would wait for itself.
+    const named = given.flat()
+    if (named.length > LOCKS_MAX) throw new InvalidInputError('locks', `at most ${LOCKS_MAX} locks`, locks)
     // One order for everybody is what keeps two callers from each waiting for what the other has.
     named.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
     for (const [index, lock] of named.entries()) {
@@ -77,16 +84,20 @@ export class All implements Lockable<HoldSet> {
     const { clock } = this.#desk.runtime
     const since = clock.monotonicMs()
     const holds: Hold[] = []
+    // `AbortSignal.any()` would leave something on a signal that outlives this call, for every call.
+    const over = new AbortController()
+    const unlisten: (() => void)[] = []
+    const endWith = (signal: AbortSignal): void =>
+      void unlisten.push(onAbort(signal, () => over.abort(signal.reason)))
     try {
+      if (options.signal !== undefined) endWith(options.signal)
       for (const lock of this.#locks) {
         const left = waitMs === null ? null : Math.max(0, Math.floor(waitMs - (clock.monotonicMs() - since)))
+        const wait = left === null ? {} : { waitMs: left }
+        const hold = await lock.acquire({ ...options, ...wait, signal: over.signal })
+        holds.push(hold)
         // Losing an earlier one ends the wait for the next: there is nothing left to complete.
-        const signals = [
-          ...(options.signal === undefined ? [] : [options.signal]),
-          ...holds.map(({ signal }) => signal),
-        ]
-        const signal = signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }
-        holds.push(await lock.acquire({ ...options, ...signal, ...(left === null ? {} : { waitMs: left }) }))
+        if (holds.length < this.#locks.length) endWith(hold.signal)
       }
       const set = new HoldSet(holds)
       set.assertHeld()
@@ -94,6 +105,8 @@ export class All implements Lockable<HoldSet> {
     } catch (error) {
       await releaseInReverse(holds)
       throw error
+    } finally {
+      for (const stop of unlisten) stop()
     }
   }
 }
@@ -139,7 +152,7 @@ export class HoldSet implements AsyncDisposable {
     await Promise.all(this.holds.map((hold) => hold.extend(ms)))
   }
 
-  /** Gives them back in reverse order. Idempotent, and never rejects. */
+  /** Gives them back in reverse order. Idempotent, and never rejects. `gone` if one was gone, else `unconfirmed` if one was. */
   async release(): Promise<ReleaseOutcome> {
     return await releaseInReverse(this.holds)
   }
@@ -153,7 +166,7 @@ async function releaseInReverse(holds: readonly Hold[]): Promise<ReleaseOutcome>
   let worst: ReleaseOutcome = 'released'
   for (const hold of holds.toReversed()) {
     const outcome = await hold.release()
-    if (outcome === 'unconfirmed' || worst === 'released') worst = outcome
+    if (outcome === 'gone' || worst === 'released') worst = outcome
   }
   return worst
 }

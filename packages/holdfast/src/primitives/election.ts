@@ -1,3 +1,4 @@
+import { pause, unlessAborted } from '../core/abort-listeners.js'
 import type { ClaimView, Owner } from '../core/backend.js'
 import type { Desk } from '../core/desk.js'
 import type { StoreHold } from '../core/hold.js'
@@ -43,6 +44,8 @@ export class Election extends Lock<Leadership> {
       shape: SHAPE,
       weight: 1,
       settings,
+      // Every leadership is a claim of its own, because other processes tell leaders apart by what the store shows.
+      handsOver: false,
     })
   }
 
@@ -61,31 +64,19 @@ export class Election extends Lock<Leadership> {
   async *observe(options: ObserveOptions = {}): AsyncGenerator<Leader | null, void, undefined> {
     checkKeys(options, ['everyMs', 'signal'])
     const everyMs = options.everyMs === undefined ? 500 : checkMs(options.everyMs, 'everyMs', 1)
-    const signal = options.signal === undefined ? undefined : checkSignal(options.signal)
+    const signal = options.signal === undefined ? null : checkSignal(options.signal)
     let last: Leader | null | undefined
     for (;;) {
       signal?.throwIfAborted()
-      const leader = await this.leader()
+      const leader = await unlessAborted(signal, this.leader())
       if (last === undefined || leader?.ref !== last?.ref) yield leader
       last = leader
-      await this.#sleep(everyMs, signal)
+      await pause(this.desk.runtime.timers, everyMs, signal)
     }
   }
 
   protected override wrap(hold: StoreHold): Leadership {
     return new Leadership(hold)
-  }
-
-  #sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        timer.cancel()
-        signal?.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = this.desk.runtime.timers.start(ms, done, true)
-      signal?.addEventListener('abort', done, { once: true })
-    })
   }
 }
 

@@ -9,11 +9,20 @@ import { runUnder } from './run-under.js'
 /** What every primitive offers: the definition of a lock, not the holding of it. */
 export interface Lockable<H, O extends AcquireOptions = AcquireOptions> {
   readonly name: string
-  /** Waits and gives a hold. Throws `AcquireTimeoutError` after `waitMs`, and `signal.reason` on abort. */
+  /**
+   * Waits and gives a hold. After `waitMs` it rejects with `AcquireTimeoutError` if others hold the lock, and with
+   * `BackendUnavailableError` if the store does not answer. On abort it rejects with `signal.reason`.
+   */
   acquire(options?: O): Promise<H>
-  /** Like `acquire`, but gives null instead of throwing when it is not to be had, and by default does not wait. */
+  /**
+   * Like `acquire`, but returns null instead of `AcquireTimeoutError`, and by default does not wait. null means that others
+   * hold the lock: a store that does not answer rejects here, too.
+   */
   tryAcquire(options?: O): Promise<H | null>
-  /** Waits, runs `fn`, releases. The error of `fn` always wins; a hold lost before its end makes the call reject. */
+  /**
+   * Waits, runs `fn`, releases. The error of `fn` always wins. If the lock was lost before `fn` ended, the call rejects with
+   * `LockLostError`, also where that shows only at the release.
+   */
   run<T>(fn: (hold: H) => T | PromiseLike<T>, options?: O): Promise<T>
 }
 
@@ -23,6 +32,8 @@ export interface LockDefinition {
   readonly shape: Shape
   readonly weight: number
   readonly settings: HoldSettings
+  /** Whether a claim may pass on between callers of this process without asking the store. Default true. */
+  readonly handsOver?: boolean
 }
 
 /** The one implementation: primitives differ in shape and weight, and in what they make of the hold. */
@@ -47,7 +58,6 @@ export abstract class Lock<H extends Hold, O extends AcquireOptions = AcquireOpt
     throw new AcquireTimeoutError(result.waitedMs, result.holder, {
       resource: this.name,
       backend: this.desk.backend.name,
-      cause: result.trouble ?? undefined,
     })
   }
 
@@ -84,11 +94,11 @@ export abstract class Lock<H extends Hold, O extends AcquireOptions = AcquireOpt
 
   /** Throws at once where the options are wrong; its callers are async, so theirs see a rejection. */
   protected wishOf(options: O | undefined, waitMs: number | null): Wish {
-    const { weight, settings: own } = this.definition
+    const { weight, settings: own, handsOver: mayInherit = true } = this.definition
     const base = waitMs === own.waitMs ? own : { ...own, waitMs }
-    if (options === undefined) return { weight, settings: base }
+    if (options === undefined) return { weight, settings: base, mayInherit }
     const settings = resolveAcquire(options, base, this.desk.limits, this.extraKeys)
-    return { settings, weight: this.weightOf(options) }
+    return { settings, weight: this.weightOf(options), mayInherit }
   }
 
   protected claim(wish: Wish): Promise<H | Refusal> {

@@ -53,7 +53,8 @@ export class WriteHold extends DelegatingHold<StoreHold> {
 
   /**
    * Becomes a reader without letting another writer in between. This hold is over from the moment of the call, and the
-   * returned one takes its place; if the store does not answer, neither is held.
+   * returned one takes its place; if the store does not answer, neither is held. Releasing this hold releases the returned
+   * one, too, so `run()` and `await using` leave nothing behind.
    */
   async downgrade(): Promise<Hold> {
     return await this.#desk.lighten(this.inner, 1)

@@ -4,11 +4,14 @@ import { LockLostError } from '../core/errors.js'
 interface Held {
   assertHeld(): void
   release(): Promise<unknown>
+  /** The parts of a set of holds. */
+  readonly holds?: readonly Held[]
 }
 
 /**
  * Runs `fn` and releases. The caller's own error always wins; and where the hold was lost before `fn` came to its
- * end, its result was made without protection, so the call rejects with the loss.
+ * end, its result was made without protection, so the call rejects with the loss. Some losses show only at the release,
+ * when the store says that the claim is not there. A release without an answer says nothing, and the value stands.
  */
 export async function runUnder<H extends Held, T>(hold: H, fn: (hold: H) => T | PromiseLike<T>): Promise<T> {
   let value: T
@@ -18,13 +21,19 @@ export async function runUnder<H extends Held, T>(hold: H, fn: (hold: H) => T | 
     await hold.release()
     throw error
   }
-  const lost = lossOf(hold)
+  const lostBefore = lossOf(hold)
   await hold.release()
+  const lost = lostBefore ?? lossOf(hold)
   if (lost !== null) throw lost
   return value
 }
 
 function lossOf(hold: Held): LockLostError | null {
+  // A set as a whole says no more than that it was released, once its first part was.
+  for (const part of hold.holds ?? []) {
+    const lost = lossOf(part)
+    if (lost !== null) return lost
+  }
   try {
     hold.assertHeld()
     return null

@@ -1,3 +1,4 @@
+import { asyncContexts } from '../core/async-context.js'
 import type { Clock, Identity, Random, Runtime, Timer, Timers } from '../core/runtime.js'
 
 interface Event {
@@ -180,6 +181,8 @@ export class VirtualRuntime implements Runtime {
   readonly timers: Timers = {
     start: (afterMs, run) => this.time.schedule(this.time.nowMs + afterMs, run),
   }
+
+  readonly contexts = asyncContexts
 
   /** With a seed, a run can be repeated exactly; without one, all but the claim ids. Runtimes on one time need different seeds. */
   constructor(time: VirtualTime = new VirtualTime(), seed?: number) {

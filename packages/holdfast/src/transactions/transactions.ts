@@ -7,7 +7,13 @@ import type { ConnectionBackend } from '../backends/sessions/connection-backend.
 import { jitteredPause } from '../backends/shared/clock.js'
 import type { SqlSession, Statement } from '../backends/sql/link.js'
 import type { Desk } from '../core/desk.js'
-import { DeadlockError, OutcomeUnknownError, SerializationError } from '../core/errors.js'
+import {
+  BackendUnavailableError,
+  DeadlockError,
+  LockLostError,
+  OutcomeUnknownError,
+  SerializationError,
+} from '../core/errors.js'
 import type { Hold, StoreHold } from '../core/hold.js'
 import { type AcquireOptions, checkFunction, checkInteger, checkKeys, checkMs } from '../core/options.js'
 import { Mutex } from '../primitives/mutex.js'
@@ -78,18 +84,41 @@ export class Transactions<Client> implements AsyncDisposable {
   }
 
   async #run<T>(hold: StoreHold, work: (tx: Client, hold: Hold) => T | PromiseLike<T>): Promise<T> {
-    const session = this.#parts.backend.sessionOf(hold.standing.claim)
+    const session = await this.#parts.backend.lend(hold.standing.claim)
     if (session === null) throw hold.lostError ?? this.#vanished(hold)
     let value: T
     try {
       value = await work(this.#parts.clientOf(session), hold)
     } catch (error) {
-      throw this.#parts.errorOf(error)
+      throw this.#reasonOf(error, hold)
     }
     // Nothing is lost yet if the lock is: the transaction is rolled back, and the caller hears why.
     hold.assertHeld()
+    await this.#checkIntact(hold)
     await this.#commit(session, hold)
     return value
+  }
+
+  /** A statement that failed because the lock's connection was closed says less than the loss itself. */
+  #reasonOf(error: unknown, hold: StoreHold): unknown {
+    const meant = this.#parts.errorOf(error)
+    const { lostError } = hold
+    const isConnection = meant instanceof OutcomeUnknownError || meant instanceof BackendUnavailableError
+    if (lostError === null || meant === error || !isConnection) return meant
+    const context = { resource: hold.resource, backend: this.#desk.backend.name, cause: error }
+    return new LockLostError(lostError.reason, context)
+  }
+
+  /** The work may have ended the transaction, and the lock with it: what would be committed now is another one. */
+  async #checkIntact(hold: StoreHold): Promise<void> {
+    let isIntact: boolean
+    try {
+      isIntact = await this.#parts.backend.isIntact(hold.standing.claim)
+    } catch (error) {
+      // The connection ended, and nothing was committed.
+      throw error instanceof OutcomeUnknownError ? (hold.lostError ?? this.#vanished(hold)) : error
+    }
+    if (!isIntact) throw hold.lostError ?? this.#vanished(hold)
   }
 
   async #commit(session: SqlSession, hold: StoreHold): Promise<void> {

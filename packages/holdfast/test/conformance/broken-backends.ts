@@ -37,6 +37,13 @@ export class AdmitsOneTooMany extends RelayBackend {
   }
 }
 
+export class AnswersTheWeightThatWasAsked extends RelayBackend {
+  override async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
+    const verdict = await super.attempt(claim, patience)
+    return 'weight' in verdict ? { ...verdict, weight: claim.weight } : verdict
+  }
+}
+
 export class NeverCountsOn extends RelayBackend {
   override async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
     const verdict = await super.attempt(claim, patience)
@@ -146,7 +153,14 @@ export class KeepsNoLine extends RelayBackend {
   override async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
     const verdict = await super.attempt(claim, { ...patience, waitMs: 0 })
     if (verdict.kind !== 'refused' || patience.waitMs === 0) return verdict
-    return { ...verdict, kind: 'waiting', fence: null, leaseMs: patience.leaseMs, ahead: 1 }
+    return {
+      ...verdict,
+      kind: 'waiting',
+      fence: null,
+      leaseMs: patience.leaseMs,
+      weight: claim.weight,
+      ahead: 1,
+    }
   }
 }
 
@@ -193,7 +207,15 @@ export class TakesAConflictForContention extends RelayBackend {
     if (verdict.kind !== 'mismatched') return verdict
     const { waitMs, leaseMs } = patience
     if (waitMs === 0) return { kind: 'refused', retryAfterMs: null, holder: null }
-    return { kind: 'waiting', fence: null, leaseMs, ahead: 1, retryAfterMs: null, holder: null }
+    return {
+      kind: 'waiting',
+      fence: null,
+      leaseMs,
+      weight: claim.weight,
+      ahead: 1,
+      retryAfterMs: null,
+      holder: null,
+    }
   }
 }
 

@@ -2,6 +2,7 @@ import type { Backend } from '../../src/backend.js'
 import { MemoryStore } from '../../src/memory.js'
 import {
   AdmitsOneTooMany,
+  AnswersTheWeightThatWasAsked,
   DowngradesWithAGap,
   EveryAttemptIsNew,
   EverybodyWeighsOne,
@@ -45,6 +46,12 @@ export const PLANTED: readonly PlantedFault[] = [
     theme: 'exclusion',
     caughtBy: 'mutex: many clients with many tasks lose no update of a shared counter',
     plant: (sound) => new AdmitsOneTooMany(sound),
+  },
+  {
+    mistake: 'a claim is answered with the weight that was asked for',
+    theme: 'weights',
+    caughtBy: 'a reader that is asked for again as a writer is not granted as one',
+    plant: (sound) => new AnswersTheWeightThatWasAsked(sound),
   },
   {
     mistake: 'the fence does not move on',

@@ -110,6 +110,27 @@ describe('the counter', () => {
     await counter.close()
   })
 
+  it('repeats only so many releases of claims that it does not know', async () => {
+    const { counter, time, relay } = await worldOver(Slow)
+    const asked = 1_200
+    relay.releaseFails = 10_000
+    const outcomes = await Promise.all(
+      Array.from({ length: asked }, () => counter.release(claimOf('a', { ttlMs: 60_000 }))),
+    )
+    expect(new Set(outcomes)).toEqual(new Set(['unconfirmed']))
+    const firstFailures = 10_000 - relay.releaseFails
+    expect(firstFailures).toBe(asked)
+    await time.advance(150)
+    expect(10_000 - relay.releaseFails - firstFailures).toBe(1_000)
+    await time.advance(61_000)
+    relay.releaseFails = 1
+    // The old ones were given up with their leases, and a new one is repeated again.
+    expect(await counter.release(claimOf('a'))).toBe('unconfirmed')
+    await time.advance(200)
+    expect(relay.releaseFails).toBe(0)
+    await counter.close()
+  })
+
   it('renews what stands, never what is gone', async () => {
     const { counter, time } = await world()
     const claim = claimOf('a')

@@ -23,11 +23,26 @@ describe('the timing contract', () => {
   })
 
   it('polls often at the front and rarely behind, and never past the end of the lease ahead', () => {
-    const base = { waiting: 'poll', waitedMs: 0, retryAfterMs: null, leaseMs: 5_000, fraction: 0.5 } as const
+    const base = {
+      waiting: 'poll',
+      turn: 1,
+      waitedMs: 0,
+      retryAfterMs: null,
+      leaseMs: 5_000,
+      fraction: 0.5,
+    } as const
     expect(pollMs({ ...base, ahead: 1 })).toBe(1)
     expect(pollMs({ ...base, ahead: 7 })).toBe(7)
     expect(pollMs({ ...base, ahead: 1, waitedMs: 60_000 })).toBe(50)
-    expect(pollMs({ ...base, ahead: 9, waitedMs: 60_000, retryAfterMs: 30 })).toBe(31)
+    expect(pollMs({ ...base, ahead: 9, turn: 9, waitedMs: 60_000, retryAfterMs: 30 })).toBe(31)
     expect(pollMs({ ...base, ahead: 1, waiting: 'push' })).toBe(1_000)
+  })
+
+  it('polls a store that pushes more rarely the longer the queue, whatever ends first', () => {
+    const base = { waiting: 'push', waitedMs: 0, retryAfterMs: 30, leaseMs: 5_000, fraction: 0.5 } as const
+    const asked = (turn: number): number => pollMs({ ...base, ahead: turn, turn })
+    expect([1, 8].map(asked)).toEqual([31, 31])
+    expect([9, 40, 100, 200, 5_000].map(asked)).toEqual([1_000, 1_000, 2_500, 5_000, 5_000])
+    expect(pollMs({ ...base, ahead: 5_000, turn: 5_000, leaseMs: 300 })).toBe(300)
   })
 })

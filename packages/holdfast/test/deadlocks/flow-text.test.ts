@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { memoryBackend } from '../../src/backends/memory/backend.js'
 import { createLocks, type Locks } from '../../src/client/client.js'
 import {
+  flowMarkWithin,
   isFlowPath,
   pathAndOuter,
   pathInside,
@@ -30,6 +31,19 @@ describe('the mark of a flow', () => {
     }
     expect(deepest).toBeGreaterThan(8)
     expect(readFlowMark(writeFlowMark('0a1b2c', ROOT, false)).detects).toBe(false)
+  })
+
+  it('of one scope is none of another, and keeps what is inside of what', () => {
+    const [outer, inner] = [`c~d${ROOT}`, `c~d${ROOT}-1-2`]
+    const [mine, within, theirs] = [
+      flowMarkWithin(outer, 'one'),
+      flowMarkWithin(inner, 'one'),
+      flowMarkWithin(outer, 'two'),
+    ]
+    expect(within).toBe(`${mine}-1-2`)
+    expect(mine).toMatch(/^c~d[0-9a-f]{16}$/)
+    expect(new Set([outer, mine, theirs]).size).toBe(3)
+    expect(flowMarkWithin('c~x', 'one')).toBe('c~x')
   })
 
   it.each(['', 'http', 'a~b', `a~d${ROOT.slice(1)}`, `a~d${ROOT}-`, `a~d${ROOT}-A`, `a~x${ROOT}`, `${ROOT}`])(

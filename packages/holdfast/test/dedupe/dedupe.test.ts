@@ -1,4 +1,5 @@
 // @module-tag effects
+import { hash } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { InvalidInputError, UnsupportedError } from '../../src/core/errors.js'
 import {
@@ -7,6 +8,7 @@ import {
   KeyReusedError,
   ResultNotKeptError,
 } from '../../src/core/record-errors.js'
+import { DEDUP_TABLE } from '../../src/dedupe/schema.js'
 import { dedupe, dedupeSchema, migrateDedupe, purgeDedupe } from '../../src/dedupe.js'
 import { describeSql, errorOf, type SqlConnection } from '../support/sql-stores.js'
 import {
@@ -129,6 +131,25 @@ await describeSql('dedupe', (store) => {
       for (const odd of ['abc', 'ABC', 'abc ', 'àbc', 'a::b']) {
         const done = await dedupe(tx.client, { scope: SCOPE, key: odd }, () => odd)
         expect(done).toMatchObject({ replayed: false, value: odd })
+      }
+      await tx.run('ROLLBACK')
+    })
+  })
+
+  it('compares the input of rows that were written by an earlier version, or with another key', async () => {
+    await withConnection(store, async (tx) => {
+      const [plain, keyed] = [freshKey(), freshKey()]
+      const [before, now] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+      const options = { fingerprintKey: [now, before] }
+      await tx.run(begin)
+      await order(tx, plain)
+      await order(tx, keyed, 1, {}, { fingerprintKey: before })
+      const digest = hash('sha256', JSON.stringify({ no: plain }), 'hex')
+      await tx.run(`UPDATE ${DEDUP_TABLE} SET fingerprint = 'v1:${digest}' WHERE fingerprint LIKE 'v2:0000%'`)
+      for (const key of [plain, keyed]) {
+        expect((await order(tx, key, 1, {}, options)).replayed).toBe(true)
+        const other = errorOf(order(tx, key, 1, { input: { no: 'other' } }, options))
+        expect(await other).toBeInstanceOf(KeyReusedError)
       }
       await tx.run('ROLLBACK')
     })

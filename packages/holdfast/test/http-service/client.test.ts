@@ -96,7 +96,12 @@ describe('what the service grants and refuses', () => {
     const { port } = await instance(() => httpText(GRANTED))
     const backend = await backendTo([port])
     expect(backend.guarantees).toMatchObject({ waiting: 'block', ttlMaxMs: 86_400_000, keptBy: 'lease' })
-    expect(await backend.attempt(claim, PATIENT)).toEqual({ kind: 'granted', fence: 5n, leaseMs: 29_990 })
+    expect(await backend.attempt(claim, PATIENT)).toEqual({
+      kind: 'granted',
+      fence: 5n,
+      leaseMs: 29_990,
+      weight: 1,
+    })
   })
 
   it('keeps the place in line of whoever waits, and none of whoever does not', async () => {
@@ -105,7 +110,7 @@ describe('what the service grants and refuses', () => {
       problem(423, 'LOCKED', { holder: null, retryAfterMs: 900, place }),
     )
     const backend = await backendTo([port])
-    const waiting = { kind: 'waiting', fence: 7n, leaseMs: 4_000, ahead: 2, holder: null }
+    const waiting = { kind: 'waiting', fence: 7n, leaseMs: 4_000, weight: 1, ahead: 2, holder: null }
     // The first answer comes at once, and so does the next question, which then waits.
     expect(await backend.attempt(claim, PATIENT)).toEqual({ ...waiting, retryAfterMs: 0 })
     expect(await backend.attempt(claim, PATIENT)).toEqual({ ...waiting, retryAfterMs: 900 })
@@ -120,6 +125,12 @@ describe('what the service grants and refuses', () => {
     const { port } = await instance(() => problem(409, 'SHAPE_CONFLICT', { found }))
     const backend = await backendTo([port])
     expect(await backend.attempt(claim, PATIENT)).toEqual({ kind: 'mismatched', shape: found })
+  })
+
+  it('rejects when the queue is full', async () => {
+    const { port } = await instance(() => problem(429, 'QUEUE_FULL', { maxWaiters: 3 }))
+    const backend = await backendTo([port])
+    await expect(backend.attempt(claim, PATIENT)).rejects.toMatchObject({ code: 'QUEUE_FULL', maxWaiters: 3 })
   })
 
   it('names each resource in one part of the path, whatever it is called', async () => {
@@ -337,6 +348,13 @@ describe('a release', () => {
     expect(await backend.release(claim)).toBe('released')
     expect((await attempt).kind).toBe('granted')
     expect(releases).toBe(2)
+  })
+
+  it('that was sent twice and finds the claim gone is not known to have found a loss', async () => {
+    const { port } = await instance((count) => (count === 1 ? null : GONE))
+    const backend = await backendTo([port])
+    expect(await rejection(backend.release(claim))).toBeInstanceOf(OutcomeUnknownError)
+    expect(await backend.release(claim)).toBe('gone')
   })
 
   it('keeps an attempt from being asked again elsewhere', async () => {

@@ -69,6 +69,39 @@ describe('digests of requests', () => {
     )
   })
 
+  it('JSON texts with different numbers, keys or bytes are different requests', () => {
+    const different = [
+      bytes('{"id":9007199254740993}'),
+      bytes('{"id":9007199254740992}'),
+      bytes('{"id":0.1}'),
+      bytes('{"id":0.1000000000000000055}'),
+      bytes('{"id":1e400}'),
+      bytes('{"id":1e401}'),
+      bytes('{"id":null}'),
+      bytes('{"id":1,"id":2}'),
+      bytes('{"id":3,"id":2}'),
+      bytes('{"id":2,"id":1}'),
+      bytes('{"id":2}'),
+      { kind: 'bytes', bytes: Buffer.from('{"id":"\xff"}', 'latin1') },
+      { kind: 'bytes', bytes: Buffer.from('{"id":"\xfe"}', 'latin1') },
+    ] as const
+    expect(new Set(different.map((body) => digest(body))).size).toBe(different.length)
+    const raw = Buffer.from('{"id":9007199254740993}')
+    const parsed: unknown = JSON.parse(raw.toString())
+    expect(digest(bodyOfParsed(parsed, 'application/json', true, raw))).toBe(digest(bytes(raw.toString())))
+  })
+
+  it.each([
+    ['{"a":1,"b":[2]}', ' { "b" : [ 2 ] , "a" : 1 } '],
+    ['[1,100,0.5,0]', '[1.0,1e2,5E-1,-0]'],
+    ['[9007199254740993]', '[9007199254740993.0]'],
+    ['[12345678901234567890]', '[1.2345678901234567890e19]'],
+    ['{"\\u00e9\\n\\"\\\\":"/"}', '{"é\\u000a\\u0022\\u005C":"\\/"}'],
+    ['{"a":1,"a":2,"b":3}', '{"b":3,"a":1,"a":2}'],
+  ])('%s is the same request as %s', (one, other) => {
+    expect(digest(bytes(one))).toBe(digest(bytes(other)))
+  })
+
   it('everything that a request says is in it', () => {
     const all = [
       digest(bytes('{"a":1}')),

@@ -1,9 +1,17 @@
 // @module-tag effects
+import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { memoryRecords } from '../../src/backends/memory/records.js'
 import { InvalidInputError } from '../../src/core/errors.js'
 import { canonicalJson } from '../../src/idempotency/canonical.js'
+import { encryptedCodec } from '../../src/idempotency/encryption.js'
 import { fingerprintOf } from '../../src/idempotency/fingerprint.js'
+import { FingerprintKeys } from '../../src/idempotency/fingerprint-keys.js'
+import { createIdempotency, type Idempotency } from '../../src/idempotency/idempotency.js'
+import { recordKeyOf } from '../../src/idempotency/keys.js'
+import type { FingerprintKey, IdempotencyOptions } from '../../src/idempotency/types.js'
+import { jsonCodec } from '../../src/idempotency/values.js'
 
 describe('canonical JSON', () => {
   it('gives the examples of RFC 8785', () => {
@@ -109,28 +117,168 @@ describe('canonical JSON', () => {
   })
 })
 
-describe('fingerprints', () => {
-  it('has a version and a digest, and nothing of the input', () => {
-    expect(fingerprintOf({ b: 1, a: 'x' }, 'json')).toMatch(/^v1:[0-9a-f]{64}$/)
-    expect(fingerprintOf({ b: 1, a: 'x' }, 'json')).toBe(fingerprintOf({ a: 'x', b: 1 }, 'json'))
-    // sha256 of {"a":1}
-    expect(fingerprintOf({ a: 1 }, 'json')).toBe(
-      'v1:015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862',
-    )
+const RECORD = 'a'.repeat(64)
+const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+
+/** As the version before this one wrote it. */
+const plainDigest = (input: unknown): string => `v1:${hash('sha256', canonicalJson(input), 'hex')}`
+
+function textOf(input: unknown, rule: Parameters<typeof fingerprintOf>[1] = 'json'): string | undefined {
+  return fingerprintOf(input, rule, RECORD)?.text
+}
+
+describe('fingerprints', { tags: ['secrets'] }, () => {
+  it('has a version, the id of a key and a digest, and nothing of the input', () => {
+    expect(textOf({ b: 1, a: 'x' })).toMatch(/^v2:0{16}[0-9a-f]{48}$/)
+    expect(textOf({ b: 1, a: 'x' })).toBe(textOf({ a: 'x', b: 1 }))
+    expect(textOf({ a: 1 })).toBe('v2:00000000000000009cf0d84eb2c4f0f11dc23395f0ffb9ce5295cdae1c125bcd')
   })
 
   it('compares nothing where nothing is given or asked for', () => {
-    expect(fingerprintOf(undefined, 'json')).toBeNull()
-    expect(fingerprintOf({ a: 1 }, false)).toBeNull()
-    expect(fingerprintOf(undefined, () => 'never asked')).toBeNull()
-    expect(fingerprintOf(null, 'json')).not.toBeNull()
+    expect(fingerprintOf(undefined, 'json', RECORD)).toBeNull()
+    expect(fingerprintOf({ a: 1 }, false, RECORD)).toBeNull()
+    expect(fingerprintOf(undefined, () => 'never asked', RECORD)).toBeNull()
+    expect(fingerprintOf(null, 'json', RECORD)).not.toBeNull()
   })
 
   it('takes text or bytes from a function, and nothing else', () => {
-    expect(fingerprintOf(1, () => 'x')).toBe(fingerprintOf(2, () => new Uint8Array([0x78])))
-    expect(() => fingerprintOf(1, (() => 5) as never)).toThrow(InvalidInputError)
+    expect(textOf(1, () => 'x')).toBe(textOf(2, () => new Uint8Array([0x78])))
+    expect(() => textOf(1, (() => 5) as never)).toThrow(InvalidInputError)
+  })
+
+  it('differs between records with the same input, and between keys', () => {
+    const keys = [null, new FingerprintKeys([OLD]), new FingerprintKeys([NEW])]
+    const texts = keys.flatMap((key) =>
+      [RECORD, 'b'.repeat(64)].map((record) => fingerprintOf({ pin: 1 }, 'json', record, key)?.text),
+    )
+    expect(new Set(texts).size).toBe(6)
+  })
+
+  it('recognises the input of records that were written with another key, without one, or by version 1', () => {
+    const now = new FingerprintKeys([NEW, OLD])
+    const [same, other] = [{ pin: 1 }, { pin: 2 }].map((input) => fingerprintOf(input, 'json', RECORD, now))
+    const before = [null, new FingerprintKeys([OLD]), new FingerprintKeys([NEW])].map(
+      (keys) => fingerprintOf({ pin: 1 }, 'json', RECORD, keys)?.text ?? null,
+    )
+    for (const kept of [...before, plainDigest({ pin: 1 })]) {
+      expect(same?.compare(kept)).toBe('same')
+      expect(other?.compare(kept)).toBe('other')
+    }
+    const foreign = fingerprintOf({ pin: 1 }, 'json', RECORD, new FingerprintKeys([Buffer.alloc(32, 3)]))
+    expect(same?.compare(foreign?.text ?? null)).toBe('unknown')
+    expect(same?.compare('v9:future')).toBe('unknown')
+  })
+
+  it.each([[Buffer.alloc(31)], [[]], [[OLD, 'text']], [true]])(
+    'refuses %o as a key',
+    async (fingerprintKey) => {
+      const options = { fingerprintKey, allowVolatile: true } as unknown as IdempotencyOptions
+      await expect(createIdempotency(memoryRecords(), options)).rejects.toThrow(/fingerprintKey/)
+    },
+  )
+})
+
+describe('fingerprints of records', { tags: ['secrets'] }, () => {
+  const target = { scope: { tenant: 't', operation: 'set-pin' }, key: 'k', input: { pin: '4711' } }
+  const other = { ...target, input: { pin: '4712' } }
+  const recordKey = recordKeyOf('default', target)
+  const encrypted = (keys: Record<string, Buffer>, current: string): IdempotencyOptions => ({
+    codec: encryptedCodec({ keys, current }),
+    allowVolatile: true,
+  })
+
+  /** The same records for several clients, one after the other. */
+  async function clients(
+    configured: readonly IdempotencyOptions[],
+    use: (client: Idempotency, index: number) => Promise<void>,
+  ): Promise<void> {
+    const store = memoryRecords()
+    await store.open()
+    const kept = new Proxy(store, {
+      get: (records, name) => (name === 'close' ? async () => {} : bound(records, name)),
+    })
+    for (const [index, options] of configured.entries()) {
+      await using client = await createIdempotency(kept, options)
+      await use(client, index)
+    }
+    await store.close()
+  }
+
+  it('cannot be guessed by a reader of the store where results are encrypted', async () => {
+    await clients([encrypted({ a: OLD }, 'a')], async (client) => {
+      await client.run(target, () => 'ok')
+      const kept = (await client.store.read(recordKey))?.fingerprint ?? null
+      expect(kept).toMatch(/^v2:[0-9a-f]{64}$/)
+      const guesses = [null, new FingerprintKeys([NEW])].map((keys) =>
+        fingerprintOf(target.input, 'json', recordKey, keys),
+      )
+      for (const guess of guesses) expect(guess?.compare(kept)).toBe('unknown')
+      expect(kept).not.toContain(plainDigest(target.input).slice(3, 19))
+      expect(JSON.stringify(await client.inspect(target), replacer)).not.toContain(kept)
+    })
+  })
+
+  it('are compared after a key was added, rotated, and given as an option', async () => {
+    const configured = [
+      { allowVolatile: true },
+      encrypted({ a: OLD }, 'a'),
+      encrypted({ a: OLD, b: NEW }, 'b'),
+      { fingerprintKey: [NEW, OLD], allowVolatile: true },
+    ]
+    await clients(configured, async (client, index) => {
+      // One record of each client before, with a result that all of them can read.
+      for (let before = 0; before <= index; before += 1) {
+        const order = { ...target, key: `k${before}` }
+        const options = { codec: jsonCodec, ...(index < 3 && { fingerprintKey: keyOf(index) }) }
+        const { replayed } = await client.run(order, () => 'ok', options)
+        expect(replayed).toBe(before < index)
+        await expect(client.run({ ...other, key: order.key }, () => 'ok', options)).rejects.toMatchObject({
+          code: 'KEY_REUSED',
+        })
+      }
+    })
+  })
+
+  it('of an earlier version do not stop a repetition', async () => {
+    await clients([{ allowVolatile: true }], async (client) => {
+      const owner = 'o'.repeat(32)
+      const claim = { key: recordKey, owner, fingerprint: plainDigest(target.input), leaseMs: 60_000 }
+      const claimed = await client.store.claim({
+        ...claim,
+        retentionMs: 60_000,
+        takeOver: true,
+        onlyIssued: false,
+      })
+      if (claimed.kind !== 'claimed') throw new Error(claimed.kind)
+      const { fence } = claimed
+      const result = await jsonCodec.encode('before', recordKey)
+      await client.store.finish({
+        key: recordKey,
+        owner,
+        fence,
+        state: 'completed',
+        result,
+        retentionMs: 60_000,
+      })
+      expect(await client.run<string>(target, () => 'again')).toMatchObject({
+        value: 'before',
+        replayed: true,
+      })
+    })
   })
 })
+
+function keyOf(index: number): FingerprintKey {
+  return [false as const, OLD, [NEW, OLD]][index] ?? false
+}
+
+function bound(records: object, name: string | symbol): unknown {
+  const found: unknown = Reflect.get(records, name)
+  return typeof found === 'function' ? found.bind(records) : found
+}
+
+const replacer = (_key: string, value: unknown): unknown =>
+  typeof value === 'bigint' ? String(value) : value
 
 /** The same value with its keys in the other order. */
 function turned(value: unknown): unknown {

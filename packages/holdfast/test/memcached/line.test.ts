@@ -106,7 +106,11 @@ describe.skipIf(isMissing)(titled('what others wrote', whyMissing), () => {
 })
 
 async function dataOf(name: string): Promise<string> {
-  return await server.command(`mg holdfast:${name} v`)
+  return await dataAt(server, name)
+}
+
+async function dataAt(at: MemcachedServer, name: string): Promise<string> {
+  return await at.command(`mg holdfast:${name} v`)
 }
 
 describe.skipIf(isMissing)(titled('the line', whyMissing), () => {
@@ -146,22 +150,31 @@ describe.skipIf(isMissing)(titled('the line', whyMissing), () => {
     expect(performance.now() - since).toBeGreaterThan(1_900)
   })
 
-  test('that is too long refuses one more, and keeps those that stand', async () => {
+  test('rejects a new claim when the record is full and keeps the existing ones', async () => {
     const small = await started({ args: ['-I', '512k'] })
     const backend = await backendAt(small.url)
-    // A lease that ends meanwhile makes room again, and on a slow machine the line would never be full.
+    // A lease that ends meanwhile makes room again, and on a slow machine the record would never be full.
     const ttlMs = 600_000
     const holder = claimOf('full', { note: 'x'.repeat(900), ttlMs })
     await backend.attempt(holder, NOW)
+    const join = (): Promise<unknown> =>
+      backend
+        .attempt(claimOf('full', { note: 'x'.repeat(900), ttlMs }), { waitMs: 1_000, leaseMs: ttlMs })
+        .then(
+          () => null,
+          (error: unknown) => error,
+        )
     let refused: unknown = null
-    for (let count = 0; refused === null && count < 600; count += 1) {
-      const claim = claimOf('full', { note: 'x'.repeat(900), ttlMs })
-      refused = await backend.attempt(claim, { waitMs: 1_000, leaseMs: ttlMs }).then(
-        () => null,
-        (error: unknown) => error,
-      )
+    let waiting = -1
+    while (refused === null && waiting < 600) {
+      waiting += 1
+      refused = await join()
     }
     expect(String(refused)).toContain('claims stand in the line')
+    const full = await dataAt(small, 'full')
+    expect(String(await join())).toContain('claims stand in the line')
+    expect(await dataAt(small, 'full')).toBe(full)
+    expect(full.match(/x{900}/g)).toHaveLength(1 + waiting)
     expect((await backend.inspect('full')).holders).toHaveLength(1)
     expect(await backend.renew([{ claim: holder, fence: null, leaseMs: 20_000 }])).toEqual(['renewed'])
     // What it is kept from: the server drops what it had when something is too large for it.

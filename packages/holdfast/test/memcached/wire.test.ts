@@ -1,8 +1,12 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { MemcachedClient } from '../../src/backends/memcached/client.js'
+import { Connection } from '../../src/backends/memcached/connection.js'
 import {
   type Answer,
   type Expect,
@@ -50,6 +54,25 @@ describe('answers', () => {
     )
   })
 
+  it('that come in many small chunks are copied a few times only', () => {
+    const [size, step] = [65_536, 16]
+    const answer = Buffer.from(`VA ${size} c1\r\n${'x'.repeat(size)}\r\nHD\r\n`)
+    const chunks = Array.from({ length: Math.ceil(answer.length / step) }, (_, index) =>
+      answer.subarray(index * step, (index + 1) * step),
+    )
+    const joined = vi.spyOn(Buffer, 'concat')
+    try {
+      expect(readAll(chunks, ['meta', 'meta'])).toMatchObject([
+        { kind: 'value' },
+        { kind: 'line', text: 'HD' },
+      ])
+      const copied = joined.mock.results.reduce((sum, { value }) => sum + (value as Buffer).length, 0)
+      expect(copied).toBeLessThan(4 * answer.length)
+    } finally {
+      joined.mockRestore()
+    }
+  })
+
   it('that are none make an error and nothing else', () => {
     const garbage = fc.uint8Array({ maxLength: 400 })
     fc.assert(
@@ -73,6 +96,36 @@ describe('answers', () => {
       expect(() => readAll([Buffer.from(bad)], ['meta'])).toThrow(WireError)
     expect(() => readAll([Buffer.from('END\r\nnope\r\n')], ['list', 'list'])).toThrow(WireError)
   })
+})
+
+describe('a connection', () => {
+  it('forgets answered requests, also when there are always others under way', async () => {
+    const socket = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() })
+    const connection = new Connection(
+      Object.assign(socket, { ref() {}, unref() {} }) as never,
+      600_000,
+      () => {},
+    )
+    ends.push(() => connection.close())
+    const early = new WeakRef(await answered(connection, socket))
+    for (let round = 0; round < 600; round += 1) await answered(connection, socket)
+    // A weak reference is a strong one until the end of its turn.
+    await new Promise((resolve) => setImmediate(resolve))
+    setFlagsFromString('--expose-gc')
+    ;(runInNewContext('gc') as () => void)()
+    expect(early.deref()).toBeUndefined()
+  })
+
+  let last: Promise<Answer> | null = null
+
+  /** The answer to the request before, while another one is under way. */
+  async function answered(connection: Connection, socket: Duplex): Promise<Answer> {
+    const before = last ?? connection.send('mn\r\n', 'meta')
+    last = connection.send('mn\r\n', 'meta')
+    last.catch(() => {})
+    socket.emit('data', Buffer.from('HD\r\n'))
+    return await before
+  }
 })
 
 const ends: (() => void)[] = []

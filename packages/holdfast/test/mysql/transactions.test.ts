@@ -1,7 +1,7 @@
 // @module-tag exclusion
 import { setTimeout as sleep } from 'node:timers/promises'
 import type mysql from 'mysql2/promise'
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../../../../test/support/wait.js'
 import {
   AcquireTimeoutError,
@@ -30,6 +30,7 @@ await describeMysql('transactions', (place) => {
   beforeAll(async () => {
     await pool.query('CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL) ENGINE=InnoDB')
     await pool.query('INSERT INTO account VALUES (1, 0), (2, 0)')
+    await pool.query('CREATE TABLE scratch (id int PRIMARY KEY) ENGINE=InnoDB')
     orders = await mysqlTransactions<mysql.PoolConnection>({ pool, tablePrefix: 'tx_' })
     await orders.migrate()
   })
@@ -132,6 +133,77 @@ await describeMysql('transactions', (place) => {
     expect(await balance()).toBe(0)
     await blocker.query('ROLLBACK')
     blocker.release()
+  })
+
+  describe.each([
+    ['a statement that commits implicitly', ['TRUNCATE TABLE scratch'], 1],
+    ['COMMIT', ['COMMIT'], 1],
+    ['ROLLBACK', ['ROLLBACK'], 0],
+    ['COMMIT and a new transaction', ['COMMIT', 'START TRANSACTION'], 1],
+  ] as const)('work that ends the transaction by %s', (_, statements, committed) => {
+    const endTransaction = async (tx: mysql.PoolConnection): Promise<void> => {
+      await add(tx)
+      for (const statement of statements) await tx.query(statement)
+    }
+
+    it('rejects with LockLostError and commits nothing more', async () => {
+      const ended = orders.transaction('account', async (tx) => {
+        await endTransaction(tx)
+        if (statements.length > 1) await add(tx)
+        return 'unprotected'
+      })
+      await expect(ended).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'transaction-ended' })
+      expect(await balance()).toBe(committed)
+      // The connection is back in the pool, and of use.
+      await orders.transaction('account', (tx) => add(tx))
+      expect(await balance()).toBe(committed + 1)
+    })
+
+    it('rejects with the error of the work where there is one', async () => {
+      const own = new Error('own')
+      const failed = orders.transaction('account', async (tx) => {
+        await endTransaction(tx)
+        throw own
+      })
+      await expect(failed).rejects.toBe(own)
+    })
+  })
+
+  it('notices while the work still runs that its transaction is over, and lets no statement through', async () => {
+    const other = await mysqlTransactions<mysql.PoolConnection>({ pool, tablePrefix: 'tx_' })
+    let late: Promise<unknown> | null = null
+    const ended = orders.transaction(
+      'account',
+      async (tx, hold) => {
+        await tx.query('TRUNCATE TABLE scratch')
+        await until('the signal aborts', () => hold.signal.aborted)
+        late = add(tx)
+        await late
+      },
+      { ttlMs: 1_500 },
+    )
+    await expect(ended).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'transaction-ended' })
+    await expect(late).rejects.toThrow()
+    expect(await balance()).toBe(0)
+    expect(await other.transaction('account', () => 'in', { waitMs: 60_000 })).toBe('in')
+    await other.close()
+  })
+
+  it('keeps the lock through savepoints and rolled back parts of the work', async () => {
+    const value = await orders.transaction(
+      'account',
+      async (tx, hold) => {
+        await tx.query('SAVEPOINT part')
+        await add(tx)
+        await tx.query('ROLLBACK TO SAVEPOINT part')
+        await add(tx)
+        await hold.extend()
+        return 'done'
+      },
+      { ttlMs: 60_000 },
+    )
+    expect(value).toBe('done')
+    expect(await balance()).toBe(1)
   })
 
   it('refuses a pool that does not commit by itself', async () => {

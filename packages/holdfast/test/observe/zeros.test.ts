@@ -8,7 +8,15 @@ import { memoryBackend } from '../../src/memory.js'
 import { createMetrics, type Metrics } from '../../src/prometheus.js'
 import { type ParsedSample, parseExposition } from './exposition-parser.js'
 
-const REASONS = ['expired', 'evicted', 'session-ended', 'connection-closed', 'max-hold', 'closed']
+const REASONS = [
+  'expired',
+  'evicted',
+  'session-ended',
+  'connection-closed',
+  'transaction-ended',
+  'max-hold',
+  'closed',
+]
 
 function seriesOf(metrics: Metrics, name: string): readonly ParsedSample[] {
   return parseExposition(metrics.text(), 'prometheus').get(name)?.samples ?? []

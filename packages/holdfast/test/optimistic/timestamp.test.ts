@@ -50,6 +50,21 @@ async function fill(store: SqlStore, table: string, stamp: string): Promise<void
   await store.run(`INSERT INTO ${table} VALUES (1, 'first', '${stamp}')`)
 }
 
+/** A zone of which the summer time of 2026 ends as in Europe. */
+function zoneTables(id: number, name: string, state: 'made' | 'removed' = 'made'): readonly string[] {
+  const remove = ['_name', '', '_transition', '_transition_type'].map(
+    (each) => `DELETE FROM mysql.time_zone${each} WHERE Time_zone_id = ${id}`,
+  )
+  if (state === 'removed') return remove
+  return [
+    ...remove,
+    `INSERT INTO mysql.time_zone (Time_zone_id, Use_leap_seconds) VALUES (${id}, 'N')`,
+    `INSERT INTO mysql.time_zone_name VALUES ('${name}', ${id})`,
+    `INSERT INTO mysql.time_zone_transition_type VALUES (${id}, 0, 3600, 0, 'CET'), (${id}, 1, 7200, 1, 'CEST')`,
+    `INSERT INTO mysql.time_zone_transition VALUES (${id}, 1774746000, 1), (${id}, 1792890000, 0)`,
+  ]
+}
+
 await describeSql('an update by timestamp', (store) => {
   let table = ''
   const fine = FINE[store.dialect][0] as string
@@ -174,6 +189,41 @@ await describeSql('an update by timestamp', (store) => {
         await write(next, 'there', there.client)
       } finally {
         await Promise.all([there.close(), here.close()])
+      }
+    },
+  )
+
+  it.skipIf(store.dialect !== 'mysql')(
+    titled(
+      'gives the timestamp that is stored in the hour that a time zone has twice',
+      store.dialect === 'mysql' ? null : 'does not apply: only MySQL has a type that depends on the zone',
+    ),
+    async () => {
+      table = await makeNotes(store, 'TIMESTAMP(6)', '2026-01-01 00:00:00.000000')
+      // 01:30 in UTC, which is 02:30 for the second time. Servers come without named zones, so it makes one.
+      const twice = Date.UTC(2026, 9, 25, 1, 30) / 1_000
+      const connection = await store.connection()
+      const { client } = connection
+      try {
+        for (const statement of zoneTables(9_001, 'Test/Twice')) await connection.run(statement)
+        await connection.run("SET time_zone = 'Test/Twice'")
+        let token = await readTimestamp(client, { table, key })
+        for (const second of [twice, twice + 60, twice + 120]) {
+          await connection.run(`SET timestamp = ${second}`)
+          const next = await write(token, `at ${second}`, client)
+          expect(next).toBe(`${new Date(second * 1_000).toISOString().slice(0, 19).replace('T', ' ')}.000000`)
+          expect(await readTimestamp(client, { table, key })).toBe(next)
+          token = next
+        }
+        // And where the clock is behind the timestamp.
+        await connection.run(`SET timestamp = ${twice}`)
+        const last = await write(token, 'behind', client)
+        expect(last).toBe(`${token.slice(0, -1)}1`)
+        expect(await readTimestamp(store.db, { table, key })).toBe(last)
+        expect(await errorOf(write(token, 'stale', client))).toBeInstanceOf(StaleVersionError)
+      } finally {
+        for (const statement of zoneTables(9_001, 'Test/Twice', 'removed')) await connection.run(statement)
+        await connection.close()
       }
     },
   )

@@ -125,6 +125,70 @@ describe.skipIf(outcome.kind === 'not run')(
         expect(await balance()).toBe(1)
       })
 
+      it.each([
+        ['COMMIT', ['COMMIT'], 1],
+        ['ROLLBACK', ['ROLLBACK'], 0],
+        ['COMMIT and a new transaction', ['COMMIT', 'BEGIN'], 1],
+        ['COMMIT AND CHAIN', ['COMMIT AND CHAIN'], 1],
+      ] as const)('rejects with LockLostError when the work ends the transaction by %s', async (...args) => {
+        const [, statements, committed] = args
+        const ended = all[recipe].transaction('account', async (tx) => {
+          await add(tx)
+          for (const statement of statements) await tx.query(statement)
+          if (!/^(COMMIT|ROLLBACK)$/.test(statements.at(-1) ?? '')) await add(tx)
+          return 'unprotected'
+        })
+        await expect(ended).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'transaction-ended' })
+        expect(await balance()).toBe(committed)
+        await all[recipe].transaction('account', (tx) => add(tx))
+        expect(await balance()).toBe(committed + 1)
+      })
+
+      it('notices while the work still runs that another transaction has taken the place of its own', async () => {
+        let late: Promise<unknown> | null = null
+        const ended = all[recipe].transaction(
+          'account',
+          async (tx, hold) => {
+            await tx.query('COMMIT')
+            await tx.query('BEGIN')
+            await until('the signal aborts', () => hold.signal.aborted)
+            late = add(tx)
+            await late
+          },
+          { ttlMs: 1_500 },
+        )
+        await expect(ended).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'transaction-ended' })
+        await expect(late).rejects.toThrow()
+        expect(await balance()).toBe(0)
+      })
+
+      it('rejects when the work went on after a statement that has failed the transaction', async () => {
+        const failed = all[recipe].transaction('account', async (tx) => {
+          await add(tx)
+          await tx.query('SELECT 1 / 0').catch(() => {})
+          return 'nothing of it is written'
+        })
+        await expect(failed).rejects.toMatchObject({ code: '25P02' })
+        expect(await balance()).toBe(0)
+      })
+
+      it('keeps the lock through savepoints and rolled back parts of the work', async () => {
+        const value = await all[recipe].transaction(
+          'account',
+          async (tx, hold) => {
+            await tx.query('SAVEPOINT part')
+            await add(tx)
+            await tx.query('ROLLBACK TO SAVEPOINT part')
+            await add(tx)
+            await hold.extend()
+            return 'done'
+          },
+          { ttlMs: 60_000 },
+        )
+        expect(value).toBe('done')
+        expect(await balance()).toBe(1)
+      })
+
       it('has nothing of its settings left when the connection goes back to the pool', async () => {
         const one = new pg.Pool({ connectionString: store.url, max: 3 })
         const own = await postgresTransactions({ pool: one, recipe, tablePrefix: 'tx_' })

@@ -5,8 +5,11 @@ import { type RedisCluster, type RedisServer, startRedisCluster } from 'holdfast
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { until } from '../../../../test/support/wait.js'
 import { slotOf } from '../../src/backends/redis/slot.js'
+import type { Renewal, Verdict } from '../../src/core/backend.js'
+import { OutcomeUnknownError } from '../../src/core/errors.js'
 import type { Hold } from '../../src/core/hold.js'
 import type { RedisDriverName } from '../../src/redis.js'
+import { claimOf } from '../support/claims.js'
 import { watchForStrays } from '../support/strays.js'
 import { runToItsEnd } from './exiting-child.js'
 import {
@@ -64,6 +67,19 @@ async function expectUnhurt({ notes }: Party, holds: readonly Hold[], since: num
   for (const hold of holds) {
     hold.assertHeld()
     expect(hold.signal.aborted).toBe(false)
+  }
+}
+
+/**
+ * Repeats a call whose outcome is not known, as the engine does: while a slot moves, a client may open its connections anew.
+ * Every call here may be repeated. Other errors, such as TRYAGAIN, are thrown.
+ */
+async function answered<T>(call: () => Promise<T>, tries = 20): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    if (tries === 0 || !(error instanceof OutcomeUnknownError)) throw error
+    return await answered(call, tries - 1)
   }
 }
 
@@ -137,13 +153,39 @@ describe.each(DRIVERS)('over %s', (driver) => {
     const hold = await holder.locks.mutex(name).acquire()
     const waiting = waiter.locks.mutex(name).acquire()
     await until('it waits', async () => (await holder.locks.inspect(name)).waiters.length === 1)
-    await moveSlot(keyOf(name))
+    // Long enough that a renewal meets the slot while it is half-way.
+    await moveSlot([keyOf(name)], () => sleep(5_500))
     await expectUnhurt(holder, [hold], performance.now())
     expect(await hold.release()).toBe('released')
     const next = await waiting
     expect(next.fence).toBeGreaterThan(hold.fence)
     expect(counts(await holder.locks.inspect(name))).toEqual(HELD_ALONE)
     await next.release()
+  })
+
+  test('two names of a slot that is half moved, and so on two nodes, are answered for in one call', async () => {
+    const { notes } = await party(driver, 30_000)
+    const tag = freshName()
+    const claims = ['a', 'b'].map((name) => claimOf(`{${tag}}${name}`, { ttlMs: 120_000 }))
+    const ask = (): Promise<readonly Verdict[]> =>
+      answered(() =>
+        Promise.all(claims.map((claim) => notes.attempt(claim, { waitMs: 0, leaseMs: 120_000 }))),
+      )
+    const fences = (await ask()).map((verdict) => (verdict.kind === 'granted' ? verdict.fence : null))
+    const requests = claims.map((claim, index) => ({ claim, fence: fences[index] ?? null, leaseMs: 120_000 }))
+    await moveSlot(
+      claims.map(({ resource }) => keyOf(resource)),
+      async () => {
+        const renew = async (): Promise<readonly Renewal[]> => {
+          const states = await notes.renew(requests)
+          if (states.includes('unknown')) throw new OutcomeUnknownError('A renewal has no answer.')
+          return states
+        }
+        expect(await answered(renew)).toEqual(['renewed', 'renewed'])
+        expect((await ask()).map(({ kind }) => kind)).toEqual(['granted', 'granted'])
+      },
+    )
+    await answered(() => Promise.all(claims.map((claim) => notes.release(claim))))
   })
 
   test('braces in a name do not matter', async () => {
@@ -189,8 +231,9 @@ async function failOverByHand(key: string, master: RedisServer): Promise<void> {
   await cluster.failedOver(key, master)
 }
 
-/** As an operator does it who balances a cluster. */
-async function moveSlot(key: string): Promise<void> {
+/** As an operator does it who balances a cluster. One key is moved first, then something happens, then the others are. */
+async function moveSlot(keys: readonly string[], between: () => Promise<void>): Promise<void> {
+  const [key, ...others] = keys as [string, ...string[]]
   const slot = slotOf(key)
   const from = await cluster.masterFor(key)
   const masters = [...(await nameOnEach()).keys()]
@@ -198,9 +241,9 @@ async function moveSlot(key: string): Promise<void> {
   const [fromId, toId] = await Promise.all([from.command('CLUSTER', 'MYID'), to.command('CLUSTER', 'MYID')])
   await to.command('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(fromId))
   await from.command('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(toId))
-  // Long enough that a renewal meets the slot while it is half-way.
   await from.command('MIGRATE', '127.0.0.1', to.port, key, 0, 5_000)
-  await sleep(5_500)
+  await between()
+  for (const other of others) await from.command('MIGRATE', '127.0.0.1', to.port, other, 0, 5_000)
   for (const node of [to, ...masters.filter((master) => master !== to)]) {
     await node.command('CLUSTER', 'SETSLOT', slot, 'NODE', String(toId))
   }

@@ -206,7 +206,7 @@ describe.each(DRIVERS)('over %s', (driver) => {
     const waiting = rejection(party.locks.mutex(waited).acquire({ waitMs: 1_000 }))
     await seen
     expect(await trying).toMatchObject({ code: 'OUTCOME_UNKNOWN', resource: tried })
-    expect(await waiting).toMatchObject({ code: 'ACQUIRE_TIMEOUT', resource: waited })
+    expect(await waiting).toMatchObject({ code: 'BACKEND_UNAVAILABLE', resource: waited })
     expect(await server.command('EXISTS', `holdfast:${tried}`, `holdfast:${waited}`)).toBe(0)
     proxy.hold(false)
     await until('the requests have arrived', async () => {

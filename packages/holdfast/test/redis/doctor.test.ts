@@ -13,7 +13,7 @@ import { rulesFor } from '../../src/backends/redis/doctor/rights.js'
 import { checkClock, checkLatency } from '../../src/backends/redis/doctor/timing.js'
 import { checkTransport } from '../../src/backends/redis/doctor/topology.js'
 import { mergeFindings } from '../../src/backends/redis/doctor.js'
-import { source as lineScript } from '../../src/backends/redis/line.lua'
+import { source as lineScript } from '../../src/backends/redis/line-script.js'
 import { source as setNxScript } from '../../src/backends/redis/set-nx.lua'
 import { systemRuntime } from '../../src/client/system.js'
 import { connect } from '../../src/connect/connect.js'
@@ -120,10 +120,11 @@ describe('a real server', () => {
       '-scan',
     )
     const findings = (await examine(url)).filter(({ check }) => check === 'rights')
-    expect(findings.map(({ level }) => level)).toEqual(['danger', 'warning', 'warning'])
+    expect(findings.map(({ level }) => level)).toEqual(['danger', 'warning', 'warning', 'warning'])
     expect(findings[0]?.found).toMatch(/GET \(on these keys\).* SET.*nothing can be locked/)
     expect(findings[1]?.found).toMatch(/^PUBLISH refused/)
-    expect(findings[2]?.found).toMatch(/^SCAN refused/)
+    expect(findings[2]?.found).toMatch(/ZADD \(on these keys\).*a queue of many waiters is slow/)
+    expect(findings[3]?.found).toMatch(/^SCAN refused/)
     const rules = /^Give the user `(.*)`$/.exec(findings[0]?.advice ?? '')?.[1] ?? ''
     await redis.command('ACL', 'SETUSER', 'app', 'reset', 'on', '>secret', ...rules.split(' '))
     expect(about(await examine(url), 'rights').level).toBe('ok')

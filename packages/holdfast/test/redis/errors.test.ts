@@ -164,6 +164,23 @@ describe.each(DRIVERS)('over %s', (driver) => {
     await expectNextInBatch(one)
   })
 
+  test('a key that holds something else hides no other lock from list()', async () => {
+    const { locks } = await party()
+    const prefix = freshName()
+    const hold = await locks.mutex(`${prefix}:2`).acquire()
+    await server.command('LPUSH', `holdfast:${prefix}:1`, 'x')
+    await server.command('SET', `holdfast:${prefix}:3`, 'no queue')
+    await server.command('SET', `holdfast:${prefix}:4`, 'riddle 1 5 0 0\nid 5 1 99999999999999 channel who\n')
+    const listed: string[] = []
+    for await (const { resource } of locks.list(prefix)) listed.push(resource)
+    expect(listed).toEqual([`${prefix}:2`])
+    for (const number of [1, 3, 4]) {
+      expect(await rejection(locks.inspect(`${prefix}:${number}`))).toMatchObject({ backend: 'redis' })
+      await server.command('DEL', `holdfast:${prefix}:${number}`)
+    }
+    await hold.release()
+  })
+
   async function expectNextInBatch({ locks }: Party): Promise<void> {
     const names = Array.from({ length: 5 }, freshName)
     const holds = await Promise.all(names.map((name) => locks.mutex(name).tryAcquire()))
@@ -192,10 +209,15 @@ describe.each(DRIVERS)('over %s', (driver) => {
   })
 
   test('LOADING', async () => {
-    const slow = ['--key-load-delay', '2000', '--loading-process-events-interval-bytes', '1024']
-    const redis = await startRedis({ args: slow, persist: true })
-    afterwards(() => redis.dispose())
-    await redis.command('EVAL', 'for i = 1, 3000 do redis.call("SET", "k" .. i, i) end', 0)
+    // Each value is longer than the interval, so the server answers clients after every key that it loads.
+    const slow = ['--key-load-delay', '20000', '--loading-process-events-interval-bytes', '1024']
+    const redis = await started(...slow, '--rdbcompression', 'no')
+    await redis.command(
+      'EVAL',
+      'for i = 1, 10000 do redis.call("SET", "k" .. i, string.rep("x", 1100)) end',
+      0,
+    )
+    await redis.command('SAVE')
     const one = await partyOver(redisBackend({ client: await impatientClient(redis, driver) }))
     const restarted = redis.restart()
     const name = freshName()
@@ -208,7 +230,10 @@ describe.each(DRIVERS)('over %s', (driver) => {
       heard.push(outcome ?? 'refused')
       return heard.some((text) => text.includes('is still loading its data'))
     })
-    await Promise.all([saysSo, restarted])
+    // The test ends the loading, so that the server is still loading when a slow machine asks it.
+    await saysSo
+    await redis.command('CONFIG', 'SET', 'key-load-delay', '0')
+    await restarted
     expect(heard).not.toContain('refused')
     const hold = await one.locks.mutex(name).acquire()
     expect(hold.isHeld).toBe(true)

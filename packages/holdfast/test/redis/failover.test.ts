@@ -127,7 +127,7 @@ describe('with waitReplicas', () => {
     const resume = await pauseReplicas()
     expect(await rejection(locks.mutex(tried).tryAcquire())).toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
     expect(await rejection(locks.mutex(waited).acquire({ waitMs: 3_000 }))).toMatchObject({
-      code: 'ACQUIRE_TIMEOUT',
+      code: 'BACKEND_UNAVAILABLE',
       cause: { code: 'BACKEND_UNAVAILABLE' },
     })
     for (const name of [tried, waited]) {

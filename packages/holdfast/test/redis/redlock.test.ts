@@ -86,6 +86,7 @@ describe('a majority', () => {
       kind: 'granted',
       fence: null,
       leaseMs: 30_000,
+      weight: 1,
     })
     await until('the late votes are in', async () => (await masters.placesOf('a')) === '01234')
     const verdict = refused(await backend.attempt(claimOf('a'), PATIENT))

@@ -128,7 +128,12 @@ describe('the lease', () => {
     await server.command('PEXPIRE', `${prefix}a`, 20_000)
     expect(granted(await backend.attempt(claim, ONCE)).leaseMs).toBeLessThanOrEqual(20_000)
     await server.command('PEXPIRE', `${prefix}a`, 2_400)
-    expect(granted(await backend.attempt(claim, ONCE))).toEqual({ kind: 'granted', fence, leaseMs: 30_000 })
+    expect(granted(await backend.attempt(claim, ONCE))).toEqual({
+      kind: 'granted',
+      fence,
+      leaseMs: 30_000,
+      weight: 1,
+    })
     expect(await leaseAt(server, `${prefix}a`)).toBeGreaterThan(20_000)
   })
 

@@ -33,7 +33,7 @@ function scripted(recipe: Pick<TransactionRecipe, 'lock'> & Partial<TransactionR
       notes.push(text)
       return NOTHING
     },
-    onEnd: () => {},
+    onEnd: () => () => {},
     release: () => void notes.push('given back'),
     destroy: () => void notes.push('destroyed'),
   })
@@ -48,7 +48,11 @@ function scripted(recipe: Pick<TransactionRecipe, 'lock'> & Partial<TransactionR
     guarantees: { fencing: 'strict', waiting: 'block' },
     idOf: async () => '1',
     prepare: async () => {},
-    begin: async () => void notes.push('BEGIN'),
+    begin: async () => {
+      notes.push('BEGIN')
+      return 'mark'
+    },
+    isOpen: async () => true,
     alive: async () => new Set(),
     holder: async () => null,
     end: async () => true,

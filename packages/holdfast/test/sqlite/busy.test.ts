@@ -1,10 +1,13 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { sqliteBackend } from '../../src/backends/sqlite/backend.js'
 import { elapsedMs } from '../../src/backends/sqlite/clock.js'
+import { sqliteRecords } from '../../src/backends/sqlite/records.js'
 import type { Claim } from '../../src/core/backend.js'
 import { BackendUnavailableError, ClosedError } from '../../src/core/errors.js'
+import { createIdempotency } from '../../src/idempotency.js'
+import { createLocks } from '../../src/index.js'
 import {
   claimOf,
   FakeMachine,
@@ -26,7 +29,7 @@ const OPEN = `
 `
 
 /** Another process that has the write lock from the moment this returns, for as long as said. */
-async function holdWriteLock(path: string, ms: number): Promise<void> {
+async function holdWriteLock(path: string, ms: number): Promise<ChildProcess> {
   const script = `${OPEN}
     database.exec('BEGIN IMMEDIATE')
     console.log('locked')
@@ -35,6 +38,7 @@ async function holdWriteLock(path: string, ms: number): Promise<void> {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   await once(child.stdout, 'data')
+  return child
 }
 
 /** The longest time that the event loop did not come round, until `stop` is called. */
@@ -97,6 +101,31 @@ describe('a busy database', () => {
     expect((await backend.inspect('a')).shape).toBeNull()
     expect((await backend.inspect('held')).holders[0]?.remainingMs).toBeLessThanOrEqual(10_000)
     expect((await backend.attempt(claimOf('a'), NOW_OR_NEVER)).kind).toBe('granted')
+  })
+
+  it('is named as the cause when a process is stopped inside a transaction, and goes on after its end', async () => {
+    const path = await tempPath()
+    const locks = await createLocks(sqliteBackend({ path }), { requestMs: 300 })
+    onTestFinished(() => locks.close())
+    const records = await createIdempotency(sqliteRecords({ path }), { requestMs: 300 })
+    onTestFinished(() => records.close())
+    const stopped = await holdWriteLock(path, 600_000)
+    onTestFinished(() => void stopped.kill('SIGKILL'))
+    stopped.kill('SIGSTOP')
+    const cause = /did not answer within 300 ms.*stopped inside a transaction/s
+    // Every name is concerned, and records are, too.
+    for (const name of ['one', 'other']) {
+      const trying = locks.mutex(name).tryAcquire()
+      await expect(trying).rejects.toMatchObject({
+        code: 'OUTCOME_UNKNOWN',
+        message: expect.stringMatching(cause),
+      })
+    }
+    await expect(records.run({ scope: { tenant: 't', operation: 'o' }, key: 'k' }, () => 1)).rejects.toThrow(
+      cause,
+    )
+    stopped.kill('SIGKILL')
+    await (await locks.mutex('one').acquire()).release()
   })
 
   it('does not keep a request alive after close', async () => {

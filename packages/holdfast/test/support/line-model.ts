@@ -20,20 +20,20 @@ export class LineModel {
     const line = this.#live(claim.resource, now)
     const decision = decide(line, claim, patience, now)
     if (decision.kind === 'mismatched' || decision.kind === 'refused') return decision
-    const { admitted, leaseMs, ahead, retryAfterMs, holder } = decision
+    const { admitted, leaseMs, weight, ahead, retryAfterMs, holder } = decision
     let fence: bigint | null
     if (decision.kind === 'join') {
       fence = this.#mint(this.#fences.get(claim.resource) ?? 0n, now)
       this.#fences.set(claim.resource, fence)
-      const { id, shape, weight, owner, note } = claim
+      const { id, shape, owner, note } = claim
       line.push({ id, shape, weight, fence, joinedAt: now, expiresAt: now + leaseMs, owner, note })
     } else {
-      const { place, weight, extend } = decision
+      const { place, extend } = decision
       fence = place.fence
       line[line.indexOf(place)] = { ...place, weight, expiresAt: extend ? now + leaseMs : place.expiresAt }
     }
-    if (admitted) return { kind: 'granted', fence, leaseMs }
-    return { kind: 'waiting', fence, leaseMs, ahead, retryAfterMs, holder }
+    if (admitted) return { kind: 'granted', fence, leaseMs, weight }
+    return { kind: 'waiting', fence, leaseMs, weight, ahead, retryAfterMs, holder }
   }
 
   renew(request: RenewRequest, now: number): Renewal {

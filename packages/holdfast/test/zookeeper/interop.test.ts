@@ -111,8 +111,8 @@ describe.skipIf(missing.length > 0)(
       const { rounds, faults } = book.read()
       expect(faults).toEqual([])
       expect(Object.fromEntries(rounds)).toEqual({ curator: ROUNDS, holdfast: ROUNDS })
-      // Had they come one after the other, they would have proved nothing.
-      expect(book.turns()).toBeGreaterThan(ROUNDS / 4)
+      // If one had run after the other, the test would prove nothing. How often they alternate is up to the scheduler.
+      expect(book.turns()).toBeGreaterThan(2)
       book.remove()
     }
   },

@@ -41,10 +41,10 @@ export function answerFinish(answer: 'done' | 'stale'): object {
 /** The owner's id opens the record, so it is for those only who could claim it themselves. */
 export function answerRead(view: RecordView | null, mayClaim: boolean): object {
   if (view === null) return { record: null }
-  const { owner, fence, createdAtMs, ...rest } = view
-  return {
-    record: { ...rest, owner: mayClaim ? owner : '', fence: String(fence), createdAtMs: whole(createdAtMs) },
-  }
+  const { owner, fingerprint, fence, createdAtMs, ...rest } = view
+  // An input can be guessed from its fingerprint. Whoever may claim could try out inputs anyway.
+  const restricted = mayClaim ? { owner, fingerprint } : { owner: '', fingerprint: null }
+  return { record: { ...rest, ...restricted, fence: String(fence), createdAtMs: whole(createdAtMs) } }
 }
 
 const KINDS = {

@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { InvalidInputError } from 'holdfast'
 import { type RecordStore, TokenRefusedError } from 'holdfast/idempotency'
-import { fingerprintOf, systemRuntime } from 'holdfast/service'
+import { canonicalJsonMember, fingerprintOf, systemRuntime } from 'holdfast/service'
 import { requireRight, requireTtl } from '../security/guard.js'
+import { bodyTextOf } from '../security/json-body.js'
 import { type Right, tokenName } from '../security/principal.js'
 import { answerClaim, answerFinish, answerRead, problem } from './answers.js'
 import { type Address, openRecordDesk, type RecordDesk } from './record-desk.js'
@@ -32,7 +33,7 @@ type Desk = () => RecordDesk
 function addClaims(app: FastifyInstance, desk: Desk, bodyLimit: number): void {
   app.post<{ Body: schemas.ClaimBody }>(
     '/v1/records/claim',
-    { bodyLimit, schema: schemas.ClaimSchema },
+    { bodyLimit, schema: schemas.ClaimSchema, config: { keepsBody: true } },
     async (request, reply) => {
       const { body } = request
       const { key, isRaw, onlyIssued, ...rest } = addressed(request, desk, body, 'acquire')
@@ -40,7 +41,7 @@ function addClaims(app: FastifyInstance, desk: Desk, bodyLimit: number): void {
       const ask = {
         key,
         owner,
-        fingerprint: fingerprintIn(body),
+        fingerprint: fingerprintIn(body, key, bodyTextOf(request)),
         leaseMs: leaseFor(request, desk, body.leaseMs),
         retentionMs: desk().retentionMs(body.retentionMs, isRaw),
         takeOver: body.takeOver ?? true,
@@ -178,8 +179,12 @@ function leaseFor(request: FastifyRequest, desk: Desk, asked: number | undefined
   return leaseMs
 }
 
-function fingerprintIn({ fingerprint, input }: schemas.ClaimBody): string | null {
-  if (fingerprint === undefined) return fingerprintOf(input, 'json')
+/** The text of the input is compared, and not what is left of it after parsing: two long numbers may be one then. */
+function fingerprintIn({ fingerprint, input }: schemas.ClaimBody, key: string, text: string): string | null {
+  if (fingerprint === undefined) {
+    const said = input === undefined ? null : canonicalJsonMember(text, 'input')
+    return fingerprintOf(input, said === null ? 'json' : () => said, key)?.text ?? null
+  }
   if (input === undefined) return fingerprint
   throw new InvalidInputError('fingerprint', 'left out where `input` is given', Symbol('both'))
 }

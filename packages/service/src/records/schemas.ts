@@ -123,7 +123,9 @@ export const ReadRecord = Type.Object({
       fence: Type.String(),
       attempt: Count,
       tookOver: Type.Boolean(),
-      fingerprint: Nullable(Type.String()),
+      fingerprint: Type.Union([Type.String(), Type.Null()], {
+        description: 'Null for those who may not claim it, and where nothing is compared.',
+      }),
       progress: Nullable(Type.String()),
       result: Nullable(Type.String()),
       createdAtMs: Nullable(Type.Integer()),

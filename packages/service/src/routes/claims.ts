@@ -1,6 +1,6 @@
 /** From what a request says to a claim, and back. */
 
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { InvalidInputError, type Shape } from 'holdfast'
 import {
   type Claim,
@@ -10,6 +10,7 @@ import {
   checkTtl,
   FENCE_STEP,
   fenceOf,
+  flowMarkWithin,
   LIMIT_MAX,
   readClaim,
   systemRuntime,
@@ -17,10 +18,27 @@ import {
 import type { AcquireBody } from '../schemas/locks.js'
 import { requireRight, requireTtl } from '../security/guard.js'
 import type { Limits } from '../security/limits.js'
-import type { Right } from '../security/principal.js'
+import { ANYBODY, type Right } from '../security/principal.js'
 
 export interface ToName {
   Params: { name: string }
+}
+
+/** Names the locks `.` and `..` by the query `name`: whoever reads a URL removes such segments from its path. */
+export function nameFromQuery(
+  { params, query }: FastifyRequest,
+  _reply: FastifyReply,
+  done: () => void,
+): void {
+  if (isRecord(params) && 'name' in params && isRecord(query)) {
+    const { name } = query
+    if (name === '.' || name === '..') params['name'] = name
+  }
+  done()
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
 }
 
 export interface ClaimRules {
@@ -76,12 +94,13 @@ const MUTEX: Shape = { kind: 'mutex', limit: 1 }
 const READ_WRITE: Shape = { kind: 'read-write', limit: LIMIT_MAX }
 
 function ownerFor(request: FastifyRequest<{ Body: AcquireBody }>): Claim['owner'] {
+  const { principal } = request
   const { owner } = request.body
-  if (owner === undefined) return { host: request.ip, pid: 0, client: request.principal.name }
+  if (owner === undefined) return { host: request.ip, pid: 0, client: principal.name }
   return {
     host: checkName(owner.host, 'owner.host', OWNER_HOST_BYTES_MAX),
     pid: owner.pid,
-    client: owner.client,
+    client: principal === ANYBODY ? owner.client : flowMarkWithin(owner.client, principal.name),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { InvalidInputError, OutcomeUnknownError, type ResourceView } from 'holdfast'
+import { InvalidInputError, OutcomeUnknownError } from 'holdfast'
 import { type Claim, type CounterAnswer, fenceOf, refOf, writeClaim } from 'holdfast/service'
 import { drainingProblem, ProblemError, problemOf } from '../problems.js'
 import {
@@ -12,8 +12,11 @@ import {
   type RenewBody,
   RenewSchema,
 } from '../schemas/locks.js'
+import type { ClaimsHeld } from '../security/claims-held.js'
+import { requireStay } from '../security/guard.js'
 import { UnauthenticatedError } from '../security/refused.js'
 import type { WaiterLimits } from '../security/waiters.js'
+import { firstOf, REFUSAL_BYTES_MAX } from '../watch/shown.js'
 import type { Watcher } from '../watch/watcher.js'
 import { wireClaim } from '../watch/wire.js'
 import {
@@ -26,11 +29,14 @@ import {
   readPlace,
   type ToName,
 } from './claims.js'
+import type { Glances } from './glances.js'
 import { HangUp } from './hang-up.js'
 
 export interface LockRoutesOptions extends ClaimRules {
   readonly watcher: Watcher
   readonly waiters: WaiterLimits
+  readonly claims: ClaimsHeld
+  readonly glances: Glances
   /** Whether the service takes no new claims any more. */
   readonly isDraining: () => boolean
 }
@@ -63,6 +69,11 @@ export async function lockRoutes(app: FastifyInstance, options: LockRoutesOption
         return { ...readPlace(options, name, claim, fence), leaseMs }
       })
       const results = await counter.renew(meant)
+      for (const [index, { remainingMs }] of results.entries()) {
+        const claim = meant[index]?.claim
+        if (claim !== undefined && remainingMs !== null)
+          options.claims.hold(request.principal, claim, remainingMs)
+      }
       return { results: results.map(({ state }) => state) }
     },
   )
@@ -73,14 +84,16 @@ async function acquire(
   request: FastifyRequest<ToName & { Body: AcquireBody }>,
   reply: FastifyReply,
 ): Promise<object> {
-  const { counter, watcher, waiters } = options
+  const { counter, watcher, waiters, claims } = options
   const name = nameFor(options, request, 'acquire', request.params.name)
   const claim = claimFor(options, request, name)
   const { waitMs = 0, stayMs = 0, id } = request.body
   checkWait(options, waitMs, 'waitMs')
   checkWait(options, stayMs, 'stayMs')
+  requireStay(request, stayMs)
   if (options.isDraining()) throw drainingProblem()
   request.claimRef = refOf(claim.id)
+  claims.check(request.principal, claim)
   const waits = waitMs > 0 || stayMs > 0
   const leave = waits ? waiters.enter(name, request.principal.name, claim) : null
   const mayReturn = id !== undefined
@@ -103,6 +116,7 @@ async function acquire(
     await counter.release(claim)
     throw new UnauthenticatedError()
   }
+  claims.hold(request.principal, claim, answer.remainingMs)
   const { fence, remainingMs, leaseMs, waitedMs } = answer
   const { owner, note, weight } = claim
   const shown = fence === null ? null : fenceOf(fence, 0)
@@ -113,14 +127,18 @@ async function acquire(
   return { name, claim: writeClaim(claim, fence), fence: shown === null ? null : String(shown), ...lease }
 }
 
+/** A caller that was told that its release is not confirmed asks again itself, so the service repeats it only for a while. */
+const RELEASE_RETRY_MS = 60_000
+
 /** Whether the store keeps a place for a caller that is away now. */
 function isPlaceKept(answer: CounterAnswer | null): boolean {
   if (answer?.kind === 'waiting') return true
   return answer?.kind === 'ended' && (answer.why === 'hung-up' || answer.why === 'closed')
 }
 
-function releaseUnheard({ counter, watcher }: LockRoutesOptions, claim: Claim): void {
+function releaseUnheard({ counter, watcher, claims }: LockRoutesOptions, claim: Claim): void {
   if (counter.isClosed) return
+  claims.end(claim)
   counter.release(claim).then(
     () => watcher.released(claim.resource, refOf(claim.id)),
     // It ends with its lease.
@@ -138,7 +156,7 @@ async function refusal(
   if (answer.kind === 'ended') return ended(answer.why)
   const { resource: name } = claim
   const mayLook = request.principal.may('inspect', name)
-  const view = mayLook && request.body.details !== false ? await glance(options, name) : null
+  const view = mayLook && request.body.details !== false ? await options.glances.at(name) : null
   const { retryAfterMs } = answer
   const place =
     answer.kind === 'waiting'
@@ -158,22 +176,14 @@ async function refusal(
       name,
       retryAfterMs: retryAfterMs === null ? null : Math.max(0, Math.ceil(retryAfterMs)),
       holder: mayLook ? answer.holder : null,
-      holders: (view?.holders ?? []).map(wireClaim),
+      holders: firstOf(view?.holders ?? [], REFUSAL_BYTES_MAX).claims.map(wireClaim),
+      holdersTotal: view?.holders.length ?? 0,
       waiting: view?.waiters.length ?? 0,
       place,
     },
   )
   const seconds = Math.min(60, Math.max(1, Math.ceil((retryAfterMs ?? 1_000) / 1_000)))
   return new ProblemError(problem, { 'retry-after': String(seconds) })
-}
-
-/** Who stands in the way is good to know, but an answer does not fail for it. */
-async function glance({ counter }: LockRoutesOptions, name: string): Promise<ResourceView | null> {
-  try {
-    return await counter.inspect(name)
-  } catch {
-    return null
-  }
 }
 
 function ended(why: Extract<CounterAnswer, { kind: 'ended' }>['why']): ProblemError {
@@ -211,6 +221,7 @@ async function renew(
       resource: name,
     })
   }
+  options.claims.hold(request.principal, claim, result.remainingMs)
   return { name, fence: fenceText(fence), ...leaseOf(leaseMs, result.remainingMs) }
 }
 
@@ -222,8 +233,10 @@ async function release(
   const name = nameFor(options, request, 'acquire', request.params.name)
   const { claim } = readPlace(options, name, request.body.claim, null)
   request.claimRef = refOf(claim.id)
-  const outcome = await counter.release(claim)
+  // How long it is repeated if the store is away depends on the ttl, and anybody can write a text.
+  const outcome = await counter.release({ ...claim, ttlMs: Math.min(claim.ttlMs, RELEASE_RETRY_MS) })
   waiters.forget(claim)
+  options.claims.end(claim)
   if (outcome === 'unconfirmed') {
     throw new OutcomeUnknownError('The store did not confirm the release.', { resource: name })
   }

@@ -2,9 +2,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ClaimView, ResourceView } from 'holdfast'
 import { checkName, checkNote } from 'holdfast/service'
 import { type BreakBody, BreakSchema, InspectSchema, type ListQuery, ListSchema } from '../schemas/locks.js'
+import type { ClaimsHeld } from '../security/claims-held.js'
 import { requireAnyRight } from '../security/guard.js'
 import { ListLimits } from '../security/lists.js'
 import { auditBreak, type Log } from '../security/log-line.js'
+import { firstOf, INSPECT_BYTES_MAX } from '../watch/shown.js'
 import type { Watcher } from '../watch/watcher.js'
 import { type WireResource, wireClaim, wireResource } from '../watch/wire.js'
 import { type ClaimRules, nameFor, type ToName } from './claims.js'
@@ -12,11 +14,12 @@ import { type ClaimRules, nameFor, type ToName } from './claims.js'
 export interface LookRoutesOptions extends ClaimRules {
   readonly watcher: Watcher
   readonly log: Log | null
+  readonly claims: ClaimsHeld
 }
 
 /** Adds what shows, and what takes away. */
 export async function lookRoutes(app: FastifyInstance, options: LookRoutesOptions): Promise<void> {
-  const { counter, watcher, log } = options
+  const { counter, watcher, log, claims } = options
   const lists = new ListLimits(options.limits)
 
   app.get<ToList>('/v1/locks', { schema: ListSchema }, async (request, reply) => {
@@ -26,7 +29,7 @@ export async function lookRoutes(app: FastifyInstance, options: LookRoutesOption
 
   app.get<ToName>('/v1/locks/:name', { schema: InspectSchema }, async (request) => {
     const name = nameFor(options, request, 'inspect', request.params.name)
-    return wireResource(await counter.inspect(name))
+    return wireResource(await counter.inspect(name), INSPECT_BYTES_MAX)
   })
 
   app.post<ToName & { Body: BreakBody }>(
@@ -44,10 +47,11 @@ export async function lookRoutes(app: FastifyInstance, options: LookRoutesOption
           watcher.broken(name, claim.ref, reason, claim)
         }
       } finally {
+        claims.endByRefs(name, broken)
         const refs = broken.map(({ ref }) => ref)
         auditBreak(log, { principal: request.principal.name, address: request.ip, name, reason, refs })
       }
-      return { broken: broken.map(wireClaim) }
+      return { broken: firstOf(broken, INSPECT_BYTES_MAX).claims.map(wireClaim), brokenTotal: broken.length }
     },
   )
 }
@@ -55,6 +59,9 @@ export async function lookRoutes(app: FastifyInstance, options: LookRoutesOption
 interface ToList {
   Querystring: ListQuery
 }
+
+/** A page ends behind the lock with which it has this many characters, whatever `limit` says. */
+const PAGE_LENGTH_MAX = 4 * 1_024 * 1_024
 
 /** After so many names of a list, other requests get their turn, and it is seen whether the caller is still there. */
 const NAMES_BETWEEN_TURNS = 200
@@ -69,6 +76,7 @@ async function list(
   if (prefix !== '') checkName(prefix, 'prefix', counter.limits.nameBytesMax)
   const locks: WireResource[] = []
   let walked = 0
+  let length = 0
   for await (const view of counter.list(prefix)) {
     walked += 1
     // A store that answers without waiting would otherwise keep everybody else from being served.
@@ -76,8 +84,11 @@ async function list(
     // An answer that stands behind another one on the same connection is not told of its end.
     if (reply.raw.destroyed || request.raw.socket.destroyed) break
     if (!isBehind(view.resource, after) || !request.principal.may('inspect', view.resource)) continue
-    if (locks.length === limit) return { locks, next: locks.at(-1)?.name ?? null }
-    locks.push(wireResource(view))
+    if (locks.length === limit || length >= PAGE_LENGTH_MAX)
+      return { locks, next: locks.at(-1)?.name ?? null }
+    const shown = wireResource(view)
+    length += JSON.stringify(shown).length
+    locks.push(shown)
   }
   return { locks, next: null }
 }

@@ -16,6 +16,16 @@ export const NameParams = Type.Object({
   }),
 })
 
+/** URLs cannot carry these two as a segment of a path: whoever reads them removes it, escaped or not. */
+export const NameQuery = Type.Object({
+  name: Type.Optional(
+    Type.Union([Type.Literal('.'), Type.Literal('..')], {
+      description:
+        'For the locks `.` and `..`, which no path can name: given, it counts instead of the path.',
+    }),
+  ),
+})
+
 const ClaimText = Type.String({
   minLength: 1,
   maxLength: 160,
@@ -122,6 +132,7 @@ export const AcquireSchema = {
   operationId: 'acquire',
   tags: TAGS,
   params: NameParams,
+  querystring: NameQuery,
   body: AcquireBody,
   response: responses({ 200: Acquired }, [409, 423, 504], true),
 }
@@ -142,6 +153,7 @@ export const RenewSchema = {
   description: 'Makes the hold last `ttlMs` from now. It never shortens, and never revives what is lost.',
   tags: TAGS,
   params: NameParams,
+  querystring: NameQuery,
   body: RenewBody,
   response: responses(
     {
@@ -166,6 +178,7 @@ export const ReleaseSchema = {
   operationId: 'release',
   tags: TAGS,
   params: NameParams,
+  querystring: NameQuery,
   body: ReleaseBody,
   response: responses(
     {
@@ -257,6 +270,7 @@ export const InspectSchema = {
   operationId: 'inspect',
   tags: TAGS,
   params: NameParams,
+  querystring: NameQuery,
   response: responses({ 200: ResourceView }, [504]),
 }
 
@@ -285,6 +299,16 @@ export const BreakSchema = {
     'For operators; it needs a right of its own. The old holder learns of it at its next renewal, and until then believes that it holds. The next fence is higher.',
   tags: TAGS,
   params: NameParams,
+  querystring: NameQuery,
   body: BreakBody,
-  response: responses({ 200: Type.Object({ broken: Type.Array(ClaimView) }) }, [504], true),
+  response: responses(
+    {
+      200: Type.Object({
+        broken: Type.Array(ClaimView, { description: 'The first ones, as many as fit.' }),
+        brokenTotal: Type.Integer({ minimum: 0 }),
+      }),
+    },
+    [504],
+    true,
+  ),
 }

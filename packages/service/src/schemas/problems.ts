@@ -19,7 +19,8 @@ export const Locked = Type.Object({
     Type.Object({ owner: Owner, note: Type.Union([Type.String(), Type.Null()]) }),
     Type.Null(),
   ]),
-  holders: Type.Array(ClaimView),
+  holders: Type.Array(ClaimView, { description: 'The first ones, as many as fit.' }),
+  holdersTotal: Type.Integer({ minimum: 0, description: 'How many there are, shown or not.' }),
   waiting: Type.Integer({ minimum: 0 }),
   place: Type.Union(
     [
@@ -39,6 +40,7 @@ export const Locked = Type.Object({
 export const Conflict = Type.Object({
   ...MEMBERS,
   found: Type.Optional(Shape),
+  weight: Type.Optional(Type.Integer({ description: 'WEIGHT_CONFLICT: what the claim with this `id` has.' })),
 })
 
 const WORDS: Readonly<Record<number, string>> = {
@@ -49,14 +51,15 @@ const WORDS: Readonly<Record<number, string>> = {
   408: 'REQUEST_TIMEOUT',
   409:
     'SHAPE_CONFLICT: the name is in use as another kind of lock. SUPERSEDED: another request of the same `id` goes on. ' +
+    'WEIGHT_CONFLICT: the claim with this `id` has less than is asked for. ' +
     'ID_SPENT: a release of the `id` may still take effect, so another one must be used',
   410: 'LOCK_LOST: the claim is definitely not there any more',
   413: 'TOO_LARGE',
   415: 'UNSUPPORTED_MEDIA_TYPE',
   421: 'MISDIRECTED: the service is not known under the name in the Host header',
   423: 'LOCKED: somebody else holds it',
-  429: 'TOO_MANY, with Retry-After',
-  503: 'BACKEND_UNAVAILABLE (certainly nothing happened) or DRAINING, with Retry-After',
+  429: 'TOO_MANY; TOO_MANY_CLAIMS: the token holds as many claims as it may; QUEUE_FULL: too many wait for this name; with Retry-After',
+  503: 'BACKEND_UNAVAILABLE (nothing happened, or the claim is being given back) or DRAINING, with Retry-After',
   504: 'OUTCOME_UNKNOWN: a request was sent to the store and no answer came',
 }
 

@@ -40,6 +40,8 @@ export const ClaimView = Type.Object({
 export const ResourceView = Type.Object({
   name: Type.String(),
   shape: Type.Union([Shape, Type.Null()], { description: 'null: nobody holds it or waits for it.' }),
-  holders: Type.Array(ClaimView),
-  waiters: Type.Array(ClaimView, { description: 'In order.' }),
+  holders: Type.Array(ClaimView, { description: 'The first ones, as many as fit.' }),
+  waiters: Type.Array(ClaimView, { description: 'In order: the first ones, as many as fit.' }),
+  holdersTotal: Type.Integer({ minimum: 0, description: 'How many there are, shown or not.' }),
+  waitersTotal: Type.Integer({ minimum: 0 }),
 })

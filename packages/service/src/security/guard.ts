@@ -18,6 +18,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Answered without authentication: it must hold no data. */
     open?: boolean
+    /** The text of the body is kept as long as the request, for `bodyTextOf`. */
+    keepsBody?: boolean
   }
 }
 
@@ -122,6 +124,16 @@ export function requireRight(request: FastifyRequest, right: Right, name: string
 export function requireAnyRight(request: FastifyRequest, right: Right): void {
   if (!request.principal.mayAny(right)) {
     throw new ForbiddenError(`The token has no right to ${right} anything.`)
+  }
+}
+
+/** A place that is kept may be admitted meanwhile and then holds for as long as it is kept, so it is a lease as well. */
+export function requireStay(request: FastifyRequest, stayMs: number): void {
+  const { maxTtlMs } = request.principal
+  if (maxTtlMs !== null && stayMs > maxTtlMs) {
+    throw new ForbiddenError(
+      `The token may keep a place in the queue for at most ${maxTtlMs} ms (\`stayMs\`).`,
+    )
   }
 }
 

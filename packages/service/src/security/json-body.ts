@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { BodyError } from './refused.js'
 
 /** Deeper than anything that is meant, and far from where a walk through it would run out of stack. */
@@ -12,13 +12,22 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
  */
 export function readJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
-      done(null, parseBody(body as Buffer))
+      const parsed = parseBody(body as Buffer)
+      if (request.routeOptions.config.keepsBody === true) bodies.set(request, body as Buffer)
+      done(null, parsed)
     } catch (error) {
       done(error instanceof Error ? error : new BodyError('The body cannot be read.'))
     }
   })
+}
+
+const bodies = new WeakMap<FastifyRequest, Buffer>()
+
+/** The text of a body, for routes with `keepsBody`: it says more than the parsed value about long numbers and repeated fields. */
+export function bodyTextOf(request: FastifyRequest): string {
+  return bodies.get(request)?.toString('utf8') ?? ''
 }
 
 export function parseBody(body: Buffer): unknown {

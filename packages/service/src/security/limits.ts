@@ -19,10 +19,14 @@ export interface Limits {
   readonly requestTimeoutMs: number
   readonly connectionsMax: number
   readonly waitersMax: number
+  /** At this instance, and in the queue of the store, which all instances share. */
   readonly waitersPerNameMax: number
   readonly waitersPerPrincipalMax: number
+  /** Claims that one token holds by way of this instance. Callers without a token are not counted. */
+  readonly claimsPerPrincipalMax: number
   /** Listeners of `/v1/events`. */
   readonly listenersMax: number
+  readonly listenersPerPrincipalMax: number
   /** Answers to `GET /v1/locks` that are being made at once: each walks through the whole store. */
   readonly listsMax: number
   readonly listsPerPrincipalMax: number
@@ -40,9 +44,11 @@ export const LIMITS: Limits = {
   requestTimeoutMs: 20_000,
   connectionsMax: 25_000,
   waitersMax: 20_000,
-  waitersPerNameMax: 2_000,
+  waitersPerNameMax: 10_000,
   waitersPerPrincipalMax: 10_000,
+  claimsPerPrincipalMax: 10_000,
   listenersMax: 100,
+  listenersPerPrincipalMax: 25,
   listsMax: 16,
   listsPerPrincipalMax: 8,
   requestsPerSecond: 2_000,
@@ -60,7 +66,9 @@ const HIGHEST: Limits = {
   waitersMax: 1_000_000,
   waitersPerNameMax: 1_000_000,
   waitersPerPrincipalMax: 1_000_000,
+  claimsPerPrincipalMax: 10_000_000,
   listenersMax: 100_000,
+  listenersPerPrincipalMax: 100_000,
   listsMax: 10_000,
   listsPerPrincipalMax: 10_000,
   requestsPerSecond: 1_000_000,

@@ -10,6 +10,7 @@ export type RefusalCode =
   | 'MISDIRECTED'
   | 'UNSUPPORTED_MEDIA_TYPE'
   | 'TOO_MANY'
+  | 'TOO_MANY_CLAIMS'
 
 export abstract class RefusedError extends Error {
   abstract readonly statusCode: number
@@ -68,5 +69,19 @@ export class TooManyError extends RefusedError {
 
   constructor(detail: string, retryAfterSeconds = 1) {
     super(detail, { 'retry-after': String(retryAfterSeconds) })
+  }
+}
+
+/** The token holds as many claims as it may. */
+export class TooManyClaimsError extends RefusedError {
+  readonly statusCode = 429
+  readonly code = 'TOO_MANY_CLAIMS'
+  readonly title = 'The token holds too many claims'
+
+  constructor(max: number) {
+    const detail =
+      `This token holds ${max} claims, which is its limit. Release some, or use shorter leases; an operator can raise ` +
+      'the limit `claimsPerPrincipalMax` of the service.'
+    super(detail, { 'retry-after': '5' })
   }
 }

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { Deadlock, ResourceView } from 'holdfast'
 import type { Activity, Change, Statistics, WatchListener } from './activity.js'
 import { keyOf } from './seen-twice.js'
+import { shownDeadlocks } from './shown.js'
 import { Sight } from './sight.js'
 import type { Watcher } from './watcher.js'
 import { wireActivity, wireDeadlock, wireResource } from './wire.js'
@@ -17,6 +18,8 @@ export interface EventStreamOptions {
 }
 
 const PART_MAX = 500
+/** A message is sent when it has this many characters; the rest comes with the next one. */
+const PART_LENGTH_MAX = 1_024 * 1_024
 const ACTIVITIES_MAX = 500
 const HEARTBEAT_MS = 15_000
 /** A listener that has read nothing for this long is gone, or as good as that. */
@@ -140,10 +143,16 @@ export class EventStream extends Readable implements WatchListener {
   /** Sends what there is to send for as long as the listener takes it. Statistics come every second, so it ends soon. */
   #pump(): void {
     if (!this.#options.isWelcome()) this.finish()
-    while (this.#wantsMore && this.#isStarted && !this.destroyed && !this.#isFinished) {
-      const text = this.#next()
-      if (text === null) return
-      this.#wantsMore = this.push(text)
+    try {
+      while (this.#wantsMore && this.#isStarted && !this.destroyed && !this.#isFinished) {
+        const text = this.#next()
+        if (text === null) return
+        this.#wantsMore = this.push(text)
+      }
+    } catch (error) {
+      // What cannot be sent to one listener must end neither the service nor the streams of the others.
+      this.#options.watcher.report(error)
+      this.destroy()
     }
   }
 
@@ -160,27 +169,39 @@ export class EventStream extends Readable implements WatchListener {
   }
 
   #nextPart(names: readonly string[]): string {
-    const part = names.slice(0, PART_MAX)
-    const more = names.length > PART_MAX
-    this.#parts = more ? names.slice(PART_MAX) : null
     const views: string[] = []
-    for (const name of part) {
+    let taken = 0
+    let length = 0
+    for (const name of names) {
+      if (taken >= PART_MAX || length >= PART_LENGTH_MAX) break
+      taken += 1
       this.#unsent.delete(name)
       const view = this.#options.watcher.view(name)
-      if (view !== null) views.push(textOf(view))
+      if (view === null) continue
+      const text = textOf(view)
+      length += text.length
+      views.push(text)
     }
+    const more = names.length > taken
+    this.#parts = more ? names.slice(taken) : null
     return eventText('snapshot', `{"locks":[${views.join()}],"more":${more}}`)
   }
 
   #nextChange(): string {
     const changed: string[] = []
     const removed: string[] = []
+    let length = 0
     for (const name of this.#unsent) {
-      if (changed.length + removed.length >= PART_MAX) break
+      if (changed.length + removed.length >= PART_MAX || length >= PART_LENGTH_MAX) break
       this.#unsent.delete(name)
       const view = this.#options.watcher.view(name)
-      if (view === null) removed.push(name)
-      else changed.push(textOf(view))
+      if (view === null) {
+        removed.push(name)
+        continue
+      }
+      const text = textOf(view)
+      length += text.length
+      changed.push(text)
     }
     return eventText('change', `{"changed":[${changed.join()}],"removed":${JSON.stringify(removed)}}`)
   }
@@ -193,7 +214,8 @@ export class EventStream extends Readable implements WatchListener {
     // That others have changed is nothing that it may learn.
     if (text === this.#deadlocksText) return this.#next()
     this.#deadlocksText = text
-    return eventText('deadlocks', JSON.stringify({ deadlocks: deadlocks.map(wireDeadlock) }))
+    const shown = shownDeadlocks(deadlocks).map(wireDeadlock)
+    return eventText('deadlocks', JSON.stringify({ deadlocks: shown, total: deadlocks.length }))
   }
 
   #send(event: string, data: string): void {

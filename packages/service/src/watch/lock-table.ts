@@ -15,6 +15,18 @@ export interface Event {
   readonly reason: string | null
 }
 
+/** The waiters of a view by their reference, made once for each view: of a long queue, many end between two looks. */
+const waitersByRef = new WeakMap<ResourceView, ReadonlyMap<string, ClaimView>>()
+
+function waiterOf(view: ResourceView, ref: string): ClaimView | undefined {
+  let byRef = waitersByRef.get(view)
+  if (byRef === undefined) {
+    byRef = new Map(view.waiters.map((claim) => [claim.ref, claim]))
+    waitersByRef.set(view, byRef)
+  }
+  return byRef.get(ref)
+}
+
 export class LockTable {
   readonly #known = new Map<string, Seen>()
   readonly #told = new Told()
@@ -88,7 +100,7 @@ export class LockTable {
     const byRef = (claim: ClaimView): boolean => claim.ref === ref
     const shown = seen?.view.holders.find(byRef)
     const held = told?.claim ?? shown
-    const waiting = seen?.view.waiters.find(byRef)
+    const waiting = seen === undefined ? undefined : waiterOf(seen.view, ref)
     const claim = held ?? waiting ?? given
     if (claim === null) return
     const isHeld = held !== undefined || claim === given
@@ -113,14 +125,15 @@ export class LockTable {
     const seen = this.#known.get(name)
     const limit = seen?.view.shape?.limit
     if (seen === undefined || limit === undefined || fence === null) return
-    const { view } = this.#told.added(seen, now)
-    const left = view.holders.filter(
+    const holders = this.#told.holdersAt(seen, now)
+    const left = holders.filter(
       (claim) =>
         claim.ref === ref || claim.fence === null || claim.fence > fence || claim.weight + weight <= limit,
     )
-    if (left.length === view.holders.length) return
-    const after = { ...view, holders: left, waiters: view.waiters.filter((claim) => claim.ref !== ref) }
-    const before = { ...seen, view: { ...view, waiters: after.waiters } }
+    if (left.length === holders.length) return
+    // Nothing is said about waiters, of whom there may be very many.
+    const after = { ...seen.view, holders: left, waiters: [] }
+    const before = { ...seen, view: { ...after, holders } }
     for (const happening of happeningsBetween(before, after, now)) {
       if (this.#told.knows(name, happening)) continue
       const { claim, waitedMs } = happening

@@ -3,9 +3,10 @@ import { checkName } from 'holdfast/service'
 import { ProblemError, problemOf } from '../problems.js'
 import { whenOver } from '../routes/hang-up.js'
 import { requireAnyRight, requireRight } from '../security/guard.js'
-import { TooManyError } from '../security/refused.js'
 import { EventStream, visibleDeadlocks } from './event-stream.js'
+import { type ListenerBounds, ListenerLimits } from './listeners.js'
 import { DeadlocksSchema, EventsSchema, HistorySchema } from './schemas.js'
+import { shownDeadlocks } from './shown.js'
 import type { Watcher } from './watcher.js'
 import { wireActivity, wireDeadlock } from './wire.js'
 
@@ -18,7 +19,7 @@ export interface WatchRoutesOptions {
     readonly store: string
     readonly guarantees: object
   }
-  readonly listenersMax: number
+  readonly limits: ListenerBounds
 }
 
 /** How old what is shown may be when somebody begins to look. */
@@ -26,7 +27,8 @@ const FRESH_MS = 500
 
 /** Adds `/v1/events`, `/v1/locks/:name/history` and `/v1/deadlocks`. */
 export async function watchRoutes(app: FastifyInstance, options: WatchRoutesOptions): Promise<void> {
-  const { watcher, hello, listenersMax } = options
+  const { watcher, hello } = options
+  const listeners = new ListenerLimits(options.limits)
   const streams = new Set<EventStream>()
 
   app.addHook('preClose', async () => {
@@ -39,7 +41,7 @@ export async function watchRoutes(app: FastifyInstance, options: WatchRoutesOpti
     { schema: EventsSchema, exposeHeadRoute: false },
     async (request, reply) => {
       requireAnyRight(request, 'inspect')
-      if (streams.size >= listenersMax) throw new TooManyError('Too many listen already.', 5)
+      const leave = listeners.enter(request.principal)
       const stream = new EventStream({
         watcher,
         hello,
@@ -48,7 +50,10 @@ export async function watchRoutes(app: FastifyInstance, options: WatchRoutesOpti
         isWelcome: () => request.principal.isValid(),
       })
       streams.add(stream)
-      stream.once('close', () => streams.delete(stream))
+      stream.once('close', () => {
+        streams.delete(stream)
+        leave()
+      })
       // The framework does so as well, but not for an answer that still stands behind another one on its connection.
       whenOver(request.raw.socket, reply.raw, () => stream.destroy())
       // What is sent at once may be as old as the last look, but a page that is opened first thing should not be empty.
@@ -78,6 +83,7 @@ export async function watchRoutes(app: FastifyInstance, options: WatchRoutesOpti
     }
     await watcher.refreshDeadlocks(FRESH_MS)
     const maySee = (name: string): boolean => request.principal.may('inspect', name)
-    return { deadlocks: visibleDeadlocks(watcher.deadlocks(), maySee).map(wireDeadlock) }
+    const visible = visibleDeadlocks(watcher.deadlocks(), maySee)
+    return { deadlocks: shownDeadlocks(visible).map(wireDeadlock), total: visible.length }
   })
 }

@@ -1,7 +1,7 @@
 /** What the routes of the watcher take and give. */
 
 import { Type } from 'typebox'
-import { NameParams } from '../schemas/locks.js'
+import { NameParams, NameQuery } from '../schemas/locks.js'
 import { Problem, responses } from '../schemas/problems.js'
 import { ClaimView, Fence, Ms, Owner } from '../schemas/views.js'
 
@@ -30,7 +30,7 @@ const Deadlock = Type.Object({
 export const EventsSchema = {
   summary: 'What happens, as server-sent events',
   description:
-    'First `hello`, then `snapshot` in parts of at most 500 locks (`more` says whether another follows), then `change`, ' +
+    'First `hello`, then `snapshot` in parts of at most 500 locks and about 1 MiB (`more` says whether another follows), then `change`, ' +
     '`activity` and `deadlocks` as they come, and `stats` once a second, of what the token may inspect. Each carries ' +
     'JSON. A listener that reads too slowly misses states in between, never the last one; one that does not read at all ' +
     'is cut off, and so is one whose token was revoked, ran out or was changed.',
@@ -51,6 +51,7 @@ export const HistorySchema = {
   operationId: 'history',
   tags: TAGS,
   params: NameParams,
+  querystring: NameQuery,
   response: responses({ 200: Type.Object({ name: Type.String(), events: Type.Array(Activity) }) }),
 }
 
@@ -60,7 +61,12 @@ export const DeadlocksSchema = {
   operationId: 'deadlocks',
   tags: TAGS,
   response: {
-    ...responses({ 200: Type.Object({ deadlocks: Type.Array(Deadlock) }) }),
+    ...responses({
+      200: Type.Object({
+        deadlocks: Type.Array(Deadlock, { description: 'As many as fit, each as a whole.' }),
+        total: Type.Integer({ minimum: 0 }),
+      }),
+    }),
     501: {
       description: 'UNSUPPORTED: the store cannot list who waits',
       content: { 'application/problem+json': { schema: Problem } },

@@ -50,14 +50,7 @@ export class Told {
 
   /** What was known before a look, with those added that were granted before it was asked for and not seen since. */
   added(before: Seen, askedAt: number): Seen {
-    const open = this.#open.get(before.view.resource)
-    if (open === undefined) return before
-    const known = new Set(before.view.holders.map(({ ref }) => ref))
-    const missing: ToldClaim[] = []
-    for (const told of open.values()) {
-      const wasGranted = told.grantedAt !== null && told.grantedAt <= askedAt
-      if (wasGranted && !known.has(told.claim.ref)) missing.push(told)
-    }
+    const missing = this.#missing(before, askedAt)
     if (missing.length === 0) return before
     const refs = new Set(missing.map(({ claim }) => claim.ref))
     const waited = new Map(before.waited)
@@ -65,6 +58,23 @@ export class Told {
     const holders = [...before.view.holders, ...missing.map((told) => aged(told, before.seenAt))]
     const waiters = before.view.waiters.filter(({ ref }) => !refs.has(ref))
     return { ...before, view: { ...before.view, holders, waiters }, waited }
+  }
+
+  /** Only the holders of that. */
+  holdersAt(before: Seen, askedAt: number): readonly ClaimView[] {
+    const missing = this.#missing(before, askedAt)
+    if (missing.length === 0) return before.view.holders
+    return [...before.view.holders, ...missing.map((told) => aged(told, before.seenAt))]
+  }
+
+  /** Those that were granted before it was asked for, and are not in what was seen. */
+  #missing(before: Seen, askedAt: number): readonly ToldClaim[] {
+    const open = this.#open.get(before.view.resource)
+    if (open === undefined) return []
+    const known = new Set(before.view.holders.map(({ ref }) => ref))
+    return [...open.values()].filter(({ claim, grantedAt }) => {
+      return grantedAt !== null && grantedAt <= askedAt && !known.has(claim.ref)
+    })
   }
 
   /** Whether what a look shows was told before. */

@@ -3,13 +3,13 @@
  * and a look that fails is simply tried again.
  */
 
-import { type ClaimView, type Deadlock, findDeadlocks, type ResourceView } from 'holdfast'
+import type { ClaimView, Deadlock, ResourceView } from 'holdfast'
 import type { Activity, Granted, Statistics, WatchListener } from './activity.js'
 import { DateTexts, systemClock, type WatchClock } from './clock.js'
+import { DeadlockSearch } from './deadlock-search.js'
 import { emptyView } from './diff.js'
 import { History } from './history.js'
 import { type Event, LockTable } from './lock-table.js'
-import { SeenTwice } from './seen-twice.js'
 import { Tally } from './tally.js'
 
 export interface WatcherOptions {
@@ -56,7 +56,7 @@ export class Watcher {
   readonly #table = new LockTable((event) => this.#happened(event))
   readonly #listeners = new Set<WatchListener>()
   readonly #touched = new Set<string>()
-  readonly #deadlocks = new SeenTwice()
+  readonly #deadlocks: DeadlockSearch
   #activities: Activity[] = []
   #seq = 0
   #looking: Promise<void> | null = null
@@ -75,6 +75,7 @@ export class Watcher {
     this.#options = options
     this.#onError = options.onError ?? ((): void => {})
     this.clock = options.clock ?? systemClock
+    this.#deadlocks = new DeadlockSearch(this.clock)
     this.canList = options.canList
     if (this.canList) this.#plan()
   }
@@ -122,6 +123,11 @@ export class Watcher {
       this.#touchTimer = null
       this.#touched.clear()
     }
+  }
+
+  /** Something went wrong in a listener. */
+  report(error: unknown): void {
+    this.#onError(error)
   }
 
   get listeners(): number {
@@ -309,17 +315,13 @@ export class Watcher {
     const change = this.#table.takeChange()
     this.#activities = []
     const isNews = change.changed.length + change.removed.length > 0
-    const found = isNews ? this.#findDeadlocks() : null
-    const isOther = this.#deadlocks.take(found, lookBeganAt, this.clock.monotonicMs())
+    const { waiters } = this.#table
+    const isOther = this.#deadlocks.take({ views: () => this.#table.views(), waiters, isNews, lookBeganAt })
     for (const listener of this.#listeners) {
       if (isNews) listener.onChange(change)
       if (activities.length > 0) listener.onActivity(activities)
       if (isOther) listener.onDeadlocks()
     }
-  }
-
-  #findDeadlocks(): readonly Deadlock[] {
-    return this.#table.waiters === 0 ? [] : findDeadlocks(this.#table.views())
   }
 
   #planStatistics(): void {

@@ -2,6 +2,7 @@
 
 import type { ClaimView, Deadlock, ResourceView } from 'holdfast'
 import type { Activity } from './activity.js'
+import { shownClaims, VIEW_BYTES_MAX } from './shown.js'
 
 export interface WireClaim extends Omit<ClaimView, 'fence'> {
   readonly fence: string | null
@@ -11,10 +12,22 @@ export interface WireResource extends Pick<ResourceView, 'shape'> {
   readonly name: string
   readonly holders: readonly WireClaim[]
   readonly waiters: readonly WireClaim[]
+  /** How many there are, of which those above are the first. */
+  readonly holdersTotal: number
+  readonly waitersTotal: number
 }
 
-export function wireResource({ resource, shape, holders, waiters }: ResourceView): WireResource {
-  return { name: resource, shape, holders: holders.map(wireClaim), waiters: waiters.map(wireClaim) }
+/** With as many of the claims as fit, so that no answer and no event grows without bound. */
+export function wireResource(view: ResourceView, bytesMax = VIEW_BYTES_MAX): WireResource {
+  const { holders, waiters } = shownClaims(view, bytesMax)
+  return {
+    name: view.resource,
+    shape: view.shape,
+    holders: holders.map(wireClaim),
+    waiters: waiters.map(wireClaim),
+    holdersTotal: view.holders.length,
+    waitersTotal: view.waiters.length,
+  }
 }
 
 export function wireClaim(claim: ClaimView): WireClaim {

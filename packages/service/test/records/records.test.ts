@@ -44,7 +44,7 @@ describe.each(['sqlite', 'redis'])('records over HTTP, on %s', async (name) => {
     const answer = await fetch(`${service.url}/v1/${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
+      body: typeof body === 'string' ? body : JSON.stringify(body),
     })
     return {
       status: answer.status,
@@ -263,6 +263,19 @@ describe.each(['sqlite', 'redis'])('records over HTTP, on %s', async (name) => {
     const fits = { ...record, ...mine, state: 'completed', result: 'y'.repeat(200 * 1_024) }
     expect((await post('records/finish', fits)).status).toBe(200)
   })
+
+  it('tells inputs apart that differ in the digits of a long number, or in a repeated field', async () => {
+    for (const [one, other] of [
+      ['{"id":9007199254740993}', '{"id":9007199254740992}'],
+      ['{"id":1,"id":2}', '{"id":3,"id":2}'],
+    ] as const) {
+      const record = JSON.stringify(target()).slice(1, -1)
+      const claim = (input: string): Promise<Answer> => post('records/claim', `{${record},"input":${input}}`)
+      expect((await claim(one)).status).toBe(201)
+      expect((await claim(other)).body.code).toBe('KEY_REUSED')
+      expect((await claim(one.replace(':', ' : '))).body.code).toBe('IN_PROGRESS')
+    }
+  })
 })
 
 describe('what others are told of a record', () => {
@@ -278,12 +291,14 @@ describe('what others are told of a record', () => {
     const service = await startService({ auth })
     try {
       const record = { scope: { tenant: 'acme', operation: 'o' }, key: 'the-secret-key' }
-      const claimed = await service.post('/v1/records/claim', record, { token: token.worker })
+      const asking = { ...record, input: { pin: 1 } }
+      const claimed = await service.post('/v1/records/claim', asking, { token: token.worker })
       const mine = claimed.json.claim as { owner: string; fence: string }
       const asked = async (who: string): Promise<unknown> =>
         (await service.post('/v1/records/read', record, { token: who })).json.record
-      expect(await asked(token.worker)).toMatchObject({ owner: mine.owner })
-      expect(await asked(token.viewer)).toMatchObject({ owner: '', fence: mine.fence })
+      const fingerprint = expect.stringMatching(/^v2:/)
+      expect(await asked(token.worker)).toMatchObject({ owner: mine.owner, fingerprint })
+      expect(await asked(token.viewer)).toMatchObject({ owner: '', fingerprint: null, fence: mine.fence })
       const finish = { ...record, ...mine, state: 'completed', result: '"the-secret-result"' }
       expect((await service.post('/v1/records/finish', finish, { token: token.viewer })).status).toBe(403)
       expect((await service.post('/v1/records/finish', finish, { token: token.worker })).status).toBe(200)

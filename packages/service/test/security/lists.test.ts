@@ -8,6 +8,7 @@ import type { Counter } from 'holdfast/service'
 import { afterEach, expect, test } from 'vitest'
 import { answerProblems } from '../../src/problems.js'
 import { lookRoutes } from '../../src/routes/looks.js'
+import { ClaimsHeld } from '../../src/security/claims-held.js'
 import { limitsOf } from '../../src/security/limits.js'
 import { ANYBODY, type Principal } from '../../src/security/principal.js'
 import { useSchemas } from '../../src/validation.js'
@@ -42,7 +43,13 @@ async function serve(list: Counter['list'], limits: Parameters<typeof limitsOf>[
   made.get('/other', async () => ({ isServed: true }))
   const counter = { list, limits: { nameBytesMax: 512 } } as unknown as Counter
   const watcher = null as unknown as Watcher
-  await made.register(lookRoutes, { counter, limits: limitsOf(limits), watcher, log: null })
+  await made.register(lookRoutes, {
+    counter,
+    limits: limitsOf(limits),
+    watcher,
+    log: null,
+    claims: new ClaimsHeld(1),
+  })
   return await made.listen({ host: '127.0.0.1', port: 0 })
 }
 

@@ -37,10 +37,10 @@ const { auth, token } = makeTokens({
 })
 
 /**
- * What a route needs: a right to a name, a right to any name, to all records and tokens where only a digest says which, a
+ * What a route needs: a right to a name, a right to any name, to all names, to all records and tokens where only a digest says which, a
  * token and no more, or nothing.
  */
-type Need = Right | `any ${Right}` | 'all records' | 'token' | 'open'
+type Need = Right | `any ${Right}` | 'all inspect' | 'all records' | 'token' | 'open'
 
 interface Rule {
   readonly need: Need
@@ -77,7 +77,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'post /v1/records/issue': { need: 'all records', body: { record, retentionMs: 60_000 } },
   'post /v1/records/spend': { need: 'all records', body: { record, count: false } },
   'get /v1/store': { need: 'token' },
-  'get /metrics': { need: 'token' },
+  'get /metrics': { need: 'all inspect' },
   'get /readyz': { need: 'open' },
   'get /healthz': { need: 'open' },
   'get /openapi.json': { need: 'open' },
@@ -170,7 +170,7 @@ function urlsOf(tree: string): string[] {
 
 function isAllowed(need: Need, who: 'acquire' | 'inspect' | 'break' | 'elsewhere' | 'all'): boolean {
   if (who === 'all' || need === 'open' || need === 'token') return true
-  if (need === 'all records') return false
+  if (need === 'all records' || need === 'all inspect') return false
   return need.startsWith('any ') ? who === 'elsewhere' || need === `any ${who}` : who === need
 }
 
@@ -340,6 +340,10 @@ describe('a lease (T13)', () => {
       expect((await own.post(pathOf('a', 'acquire'), {}, asking)).status).toBe(403)
       const granted = await own.post(pathOf('a', 'acquire'), { ttlMs: 5_000 }, asking)
       expect(granted.status).toBe(200)
+      // A kept place can be admitted while it is kept, and would then hold for that long.
+      const away = { ttlMs: 5_000, stayMs: 5_001, id: 'chosen-by-the-caller-00001' }
+      expect((await own.post(pathOf('a', 'acquire'), away, asking)).status).toBe(403)
+      expect((await own.post(pathOf('a', 'acquire'), { ...away, stayMs: 5_000 }, asking)).status).toBe(423)
       const longer = { claim: granted.json['claim'], ttlMs: 60_000 }
       expect((await own.post(pathOf('a', 'renew'), longer, asking)).status).toBe(403)
       const one = { name: 'a', claim: granted.json['claim'], leaseMs: 60_000 }

@@ -3,10 +3,11 @@
 import { type ClaimView, findDeadlocks, type ResourceView } from 'holdfast'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { WatchListener } from '../../src/watch/activity.js'
+import { DeadlockSearch } from '../../src/watch/deadlock-search.js'
 import { emptyView } from '../../src/watch/diff.js'
 import { SeenTwice } from '../../src/watch/seen-twice.js'
 import { Watcher } from '../../src/watch/watcher.js'
-import { DEADLINE_MS, pathOf, startService } from '../security/running-service.js'
+import { DEADLINE_MS, makeTokens, pathOf, startService } from '../security/running-service.js'
 import { ManualClock } from './manual-clock.js'
 
 let clock: ManualClock
@@ -122,6 +123,71 @@ describe('a deadlock', () => {
   })
 })
 
+describe('the search for deadlocks', () => {
+  it('rests after a search that took long, and then searches what changed meanwhile', () => {
+    const time = new ManualClock()
+    const search = new DeadlockSearch(time)
+    let searches = 0
+    const views = (): readonly ResourceView[] => {
+      searches += 1
+      time.now += 100
+      return circle('1')
+    }
+    const take = (isNews: boolean, lookBeganAt: number | null = null): boolean =>
+      search.take({ views, waiters: 2, isNews, lookBeganAt })
+    take(true)
+    expect([searches, search.confirmed.length]).toEqual([1, 0])
+    for (let round = 0; round < 5; round += 1) {
+      time.now += 100
+      // A look that was not searched confirms nothing.
+      take(true, time.now - 10)
+    }
+    expect([searches, search.confirmed.length]).toEqual([1, 0])
+    time.now += 500
+    expect(take(false, time.now - 10)).toBe(true)
+    expect([searches, search.confirmed.length]).toEqual([2, 1])
+    take(false, time.now)
+    expect(searches).toBe(2)
+  })
+})
+
+describe('deadlocks over HTTP', () => {
+  it('rest on flows of one token, and not on what another token says of them', async () => {
+    const rights = [{ prefix: '', can: ['acquire', 'inspect'] as const }]
+    const { auth, token } = makeTokens({ victim: rights, evil: rights })
+    const service = await startService({ auth })
+    try {
+      const take = (name: string, who: string, flow: number, stayMs = 0) => {
+        const owner = { host: 'h', pid: 1, client: `c~d000000000000000${flow}` }
+        const body = { ttlMs: 600_000, owner, stayMs, id: `id-${name}-${flow}-`.padEnd(30, '0') }
+        return service.post(pathOf(name, 'acquire'), body, { token: who })
+      }
+      const certain = async () => {
+        const { json } = await service.get('/v1/deadlocks', { token: token.victim })
+        return (json['deadlocks'] as { certain: boolean }[]).filter((each) => each.certain).length
+      }
+      // One flow waits for another, and the other token tells of claims by which that one would wait for the first.
+      expect((await take('pay', token.victim, 1)).status).toBe(200)
+      expect((await take('pay', token.victim, 2, 60_000)).status).toBe(423)
+      expect((await take('evil', token.evil, 2)).status).toBe(200)
+      expect((await take('evil', token.evil, 1, 60_000)).status).toBe(423)
+      const clientOf = async (name: string, where: 'holders' | 'waiters'): Promise<string | undefined> => {
+        const { json } = await service.get(pathOf(name, ''), { token: token.victim })
+        return (json[where] as { owner: { client: string } }[])[0]?.owner.client
+      }
+      expect(await clientOf('evil', 'holders')).not.toBe(await clientOf('pay', 'waiters'))
+      expect(await clientOf('evil', 'waiters')).not.toBe(await clientOf('pay', 'holders'))
+      expect(await certain()).toBe(0)
+      expect((await take('own', token.victim, 2)).status).toBe(200)
+      expect(await clientOf('own', 'holders')).toBe(await clientOf('pay', 'waiters'))
+      expect((await take('own', token.victim, 1, 60_000)).status).toBe(423)
+      await expect.poll(certain, { timeout: DEADLINE_MS }).toBe(1)
+    } finally {
+      await service.close()
+    }
+  })
+})
+
 describe('deadlocks that are asked for once', () => {
   it('are looked for twice, though nobody listens', async () => {
     const service = await startService()
@@ -131,7 +197,7 @@ describe('deadlocks that are asked for once', () => {
         const owner = { host: 'h', pid: who + 1, client: 'c' }
         return service.post(pathOf(names[name] ?? '', 'acquire'), { ttlMs: 600_000, owner, waitMs })
       }
-      expect((await service.get('/v1/deadlocks')).json).toEqual({ deadlocks: [] })
+      expect((await service.get('/v1/deadlocks')).json).toEqual({ deadlocks: [], total: 0 })
       const holds = [await take(0, 0, 0), await take(1, 1, 0)]
       const waits = [take(1, 0, 50_000), take(0, 1, 50_000)]
       for (const name of names) {

@@ -267,6 +267,19 @@ describe('listeners', () => {
     }
   })
 
+  it('of one token do not take the places of others', async () => {
+    const { auth, token } = makeTokens({
+      guest: [{ prefix: 'guest/', can: ['inspect'] }],
+      ops: [{ prefix: '', can: ['inspect'] }],
+    })
+    const service = await startService({ auth, limits: { listenersMax: 5, listenersPerPrincipalMax: 2 } })
+    for (let count = 0; count < 2; count += 1) await listenTo(service.url, '/v1/events', token.guest)
+    await expect(listenTo(service.url, '/v1/events', token.guest)).rejects.toMatchObject({ status: 429 })
+    const other = await listenTo(service.url, '/v1/events', token.ops)
+    await other.until('hello', () => other.of('hello')[0])
+    await service.close()
+  })
+
   it('are not more than may be, make room when they leave, and are let go when the service stops', async () => {
     const service = await startService({ limits: { listenersMax: 2 } })
     const [first, second] = [await listenTo(service.url), await listenTo(service.url)]

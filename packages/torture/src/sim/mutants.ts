@@ -17,7 +17,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'validity counted from the reply',
     file: `${CORE}/acquire.ts`,
     find: 'this.#place(verdict, sentAt, awake)',
-    replace: 'this.#place(verdict, this.#answeredAt, awake)',
+    replace: 'this.#place(verdict, runtime.clock.monotonicMs(), awake)',
   },
   {
     name: 'renewal counted from the reply',
@@ -64,9 +64,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'sleep of the machine not noticed',
-    file: `${CORE}/keeper.ts`,
-    find: 'if (byMs <= SLEEP_SLACK_MS) return',
-    replace: 'if (byMs >= 0) return',
+    file: `${CORE}/sleep-watch.ts`,
+    find: 'if (byMs <= SLEEP_SLACK_MS) return null',
+    replace: 'if (byMs >= 0) return null',
   },
   {
     name: 'lease counted on through a sleep',
@@ -107,8 +107,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'renewal takes a lost place again',
     file: 'holdfast/src/backends/memory/backend.ts',
-    find: "if (expiresAt === null) return 'lost'",
-    replace: `if (expiresAt === null) {
+    find: "if (entry === undefined || expiresAt === null) return 'lost'",
+    replace: `if (entry === undefined || expiresAt === null) {
       const deaf = { granted: () => {}, wanted: () => {}, hint: () => {}, lost: () => {} }
       const { kind } = this.attempt(claim, { waitMs: 0, leaseMs: request.leaseMs }, deaf)
       return kind === 'granted' ? 'renewed' : 'lost'
@@ -148,7 +148,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'fence not moved on at takeover',
     file: 'holdfast/src/backends/memory/backend.ts',
     find: 'this.#lastFence += 1n',
-    replace: 'if (line.length > 0 || this.#lastFence === 0n) this.#lastFence += 1n',
+    replace: 'if (line !== null || this.#lastFence === 0n) this.#lastFence += 1n',
   },
   {
     name: "expiry judged by the client's clock",

@@ -37,6 +37,7 @@ export class SimProcess {
       },
       timers: { start: (afterMs, run) => this.#startTimer(afterMs, run) },
       random: { id: () => random.id(), fraction: () => random.fraction() },
+      contexts: { capture: () => (run) => run(), outside: (run) => run() },
     }
   }
 

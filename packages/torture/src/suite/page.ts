@@ -45,6 +45,8 @@ const NOT_DONE = `## What is not covered
   Consul and memcached judge by monotonic clocks, which nobody sets.
 - \`partition\` is done to etcd and ZooKeeper; for Consul the leader is killed instead.
 - Failover of a database to its replica is not staged.
+- A process that is stopped inside a transaction of SQLite keeps the write lock of the file, and blocks every name until it goes on or
+  ends. \`pause\` seldom hits that moment; [sqlite.md](backends/sqlite.md#what-breaks-it) says what others see.
 - Order among waiters is judged by the simulator, and here as far as fences show it.
 `
 

@@ -9,8 +9,19 @@ export class Tally {
   unknown = 0
   /** What is held, to be told that the library takes the machine for one that has slept. */
   readonly held = new Set<{ sleepNoticed(): void }>()
+  /** Whether the library has noticed a sleep in the present turn of the event loop. */
+  sleptInTurn = false
   /** What each caller waits for, and since when. */
   readonly waits = new Map<object, { readonly since: number; readonly name: string }>()
+
+  /** The library is about to shorten its leases, because the machine seems to have slept. */
+  sleepNoticed(): void {
+    for (const hold of this.held) hold.sleepNoticed()
+    this.sleptInTurn = true
+    setImmediate(() => {
+      this.sleptInTurn = false
+    })
+  }
 }
 
 /**

@@ -102,7 +102,10 @@ export class RecordedHold implements Hold {
     this.p = p
     const { diary, tally } = caller
     const fence = fenced ? { fence: String(inner.fence) } : {}
-    diary.note(this.p, 'acquire', 'ok', short, { ...fence, until: this.until })
+    // The library may have granted this lock and then, before its caller ran, have shortened its lease.
+    if (tally.sleptInTurn) this.#untilBeforeSleep = nowMicros()
+    const granted = Math.max(this.until, this.#untilBeforeSleep)
+    diary.note(this.p, 'acquire', 'ok', short, { ...fence, until: granted })
     tally.acquired += 1
     tally.held.add(this)
     this.#onLost = () => {

@@ -46,7 +46,7 @@ process.on('unhandledRejection', (error) => {
 })
 
 subscribe(EVENTS_CHANNEL, (event) => {
-  if ((event as HoldfastEvent).type === 'sleep-noticed') for (const hold of tally.held) hold.sleepNoticed()
+  if ((event as HoldfastEvent).type === 'sleep-noticed') tally.sleepNoticed()
 })
 
 /** Nothing else of this process runs in that time: no timer, no renewal, no answer. */

@@ -128,7 +128,7 @@ export function foreignKey(key: string, resource: string): UnsupportedError {
   )
 }
 
-/** Nobody knows what became of it. */
-export function isUnanswered(error: unknown): boolean {
+/** Whether a request may have been carried out. An error that is not understood says nothing of that, so it counts, too. */
+export function mayHaveHappened(error: unknown): boolean {
   return !(error instanceof BackendUnavailableError) && !(error instanceof UnsupportedError)
 }

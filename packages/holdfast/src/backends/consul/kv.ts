@@ -71,6 +71,11 @@ export class ConsulStore {
     this.#client = client
   }
 
+  /** Rejects where no agent answers. It needs no rights: https://developer.hashicorp.com/consul/api-docs/status#get-raft-leader */
+  async reach(): Promise<void> {
+    await this.#client.ask({ method: 'GET', path: '/v1/status/leader' })
+  }
+
   async transact(steps: readonly Step[]): Promise<Outcome> {
     const body = `[${steps.map(bodyOf).join(',')}]`
     const answer = await this.#client.ask({ method: 'PUT', path: '/v1/txn', query: CONSISTENT, body })

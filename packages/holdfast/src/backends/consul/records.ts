@@ -89,6 +89,7 @@ class ConsulRecords implements Cells<PairVersion> {
   }
 
   async open(): Promise<void> {
+    await this.#store.reach()
     this.#owners.open()
   }
 

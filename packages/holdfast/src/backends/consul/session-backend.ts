@@ -18,7 +18,7 @@ import type {
 } from '../../core/backend.js'
 import { every, monotonicMs, within } from '../shared/clock.js'
 import type { Entry } from './entry.js'
-import { isUnanswered } from './errors.js'
+import { mayHaveHappened } from './errors.js'
 import type { Keys } from './keys.js'
 import type { ConsulStore } from './kv.js'
 import type { Held, Layout, Taken } from './layout.js'
@@ -72,6 +72,7 @@ export class ConsulSessionBackend implements Backend {
   }
 
   async open(sink: Sink): Promise<void> {
+    await this.#sessions.reach()
     this.#sink = sink
     this.#stopUpkeep ??= every(UPKEEP_MS, () => this.#upkeep())
   }
@@ -168,7 +169,7 @@ export class ConsulSessionBackend implements Backend {
   }
 
   #failed(entry: Entry, error: unknown): void {
-    if (isUnanswered(error)) {
+    if (mayHaveHappened(error)) {
       entry.phase = 'unanswered'
       this.#sessions.doubt(entry.kind, entry.session)
     } else if (!this.#sessions.isDoubtful(entry.session)) {
@@ -200,7 +201,7 @@ export class ConsulSessionBackend implements Backend {
       return REFUSED
     }
     const leaseMs = Math.min(claim.ttlMs, session.aliveUntil - askedAt)
-    return { kind: 'granted', fence: held.fence, leaseMs }
+    return { kind: 'granted', fence: held.fence, leaseMs, weight: claim.weight }
   }
 
   /** A claim that has it already is answered for only after Consul was asked. */
@@ -214,11 +215,8 @@ export class ConsulSessionBackend implements Backend {
       return { ...REFUSED, retryAfterMs: 0 }
     }
     entry.until = Math.max(entry.until, monotonicMs() + claim.ttlMs)
-    return {
-      kind: 'granted',
-      fence: held.fence,
-      leaseMs: Math.min(claim.ttlMs, entry.session.aliveUntil - askedAt),
-    }
+    const leaseMs = Math.min(claim.ttlMs, entry.session.aliveUntil - askedAt)
+    return { kind: 'granted', fence: held.fence, leaseMs, weight: claim.weight }
   }
 
   async renew(requests: readonly RenewRequest[]): Promise<readonly Renewal[]> {

@@ -27,6 +27,11 @@ export class Sessions {
     )
   }
 
+  /** Rejects where no agent answers. */
+  async reach(): Promise<void> {
+    await this.#store.reach()
+  }
+
   /** A session that lasts for at least this long without a word from here. Consul counts in whole seconds. */
   async enter(kind: SessionKind, ttlMs: number): Promise<ConsulSession> {
     const seconds = Math.ceil(ttlMs / 1_000)

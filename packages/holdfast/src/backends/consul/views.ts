@@ -1,6 +1,7 @@
 /** What people may see of the locks in Consul, made by whomever, and how an operator breaks one. */
 
 import type { Eviction, ResourceView } from '../../core/backend.js'
+import { isOutage } from '../sessions/entry.js'
 import { refOfPair, writtenIn } from './holder.js'
 import type { Keys, Place } from './keys.js'
 import type { ConsulStore, Pair } from './kv.js'
@@ -31,9 +32,19 @@ export class Views {
       if (name?.startsWith(prefix)) names.push(name)
     }
     for (const name of [...new Set(names)].sort(byBytes)) {
-      const view = await this.inspect(name).catch(() => null)
+      const view = await this.#inspectUnlessForeign(name)
       // It may have been given back since, or be no lock at all.
       if (view !== null && view.shape !== null) yield view
+    }
+  }
+
+  /** A key that is no lock must not hide all others from a listing; but an agent that does not answer makes it fail. */
+  async #inspectUnlessForeign(name: string): Promise<ResourceView | null> {
+    try {
+      return await this.inspect(name)
+    } catch (error) {
+      if (isOutage(error)) throw error
+      return null
     }
   }
 

@@ -1,5 +1,6 @@
 /** Waits at Consul for what callers here wait for: one question that blocks for each name, however many they are. */
 
+import { asyncContexts } from '../../core/async-context.js'
 import { jitteredPause, monotonicMs } from '../shared/clock.js'
 import type { ConsulStore } from './kv.js'
 
@@ -59,7 +60,8 @@ export class Watches {
   #begin(claimId: string, place: Watched, index: bigint | null): void {
     const watch: Watch = { stop: new AbortController(), waiters: new Map([[claimId, monotonicMs()]]) }
     this.#watches.set(place.resource, watch)
-    void this.#follow(watch, place, index ?? 0n)
+    // It goes on for as long as any caller waits, so it must not keep the async context of the first one.
+    void asyncContexts.outside(() => this.#follow(watch, place, index ?? 0n))
   }
 
   #end(resource: string, { stop }: Watch): void {

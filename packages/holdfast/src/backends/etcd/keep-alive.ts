@@ -1,5 +1,6 @@
 /** Tells etcd that leases are still wanted, over one stream for all leases of a client. */
 
+import { asyncContexts } from '../../core/async-context.js'
 import { monotonicMs, within } from '../shared/clock.js'
 import { etcdError, unanswered } from './errors.js'
 import type { EtcdLink, LinkStream } from './link.js'
@@ -55,13 +56,15 @@ export class KeepAlive {
 
   #opened(): Promise<Stream> {
     if (this.#stream !== null) return this.#stream
-    const opening: Promise<Stream> = this.#link.open(LEASE_KEEP_ALIVE, {
-      message: (answer) => this.#answered(answer),
-      ended: (error) => {
+    const handlers = {
+      message: (answer: LeaseKeepAliveResponse) => this.#answered(answer),
+      ended: (error: unknown) => {
         if (this.#stream === opening) this.#stream = null
         this.#fail(error)
       },
-    })
+    }
+    // All callers share the stream, so it must not keep the async context of the first one.
+    const opening: Promise<Stream> = asyncContexts.outside(() => this.#link.open(LEASE_KEEP_ALIVE, handlers))
     this.#stream = opening
     opening.catch(() => {
       if (this.#stream === opening) this.#stream = null

@@ -1,5 +1,6 @@
 /** Watches keys, all over one stream of a client. */
 
+import { asyncContexts } from '../../core/async-context.js'
 import { jitteredPause } from '../shared/clock.js'
 import type { EtcdLink, LinkStream } from './link.js'
 import { WATCH, type WatchEvent, type WatchRequest, type WatchResponse, WITHOUT_PUTS } from './messages.js'
@@ -44,7 +45,8 @@ export class Watcher {
     const id = this.#lastId
     this.#watches.set(id, { ...watched, seen, broken })
     if (this.#stream !== null) this.#create(this.#stream, id)
-    else void this.#open()
+    // All callers share the stream, so it must not keep the async context of the first one.
+    else void asyncContexts.outside(() => this.#open())
     return () => {
       if (this.#watches.delete(id)) this.#stream?.send({ cancel: { watchId: id } })
     }

@@ -13,6 +13,7 @@ import type {
   Shape,
   Verdict,
 } from '../../core/backend.js'
+import { QueueFullError, WeightConflictError } from '../../core/errors.js'
 import { LIMIT_MAX } from '../../core/line.js'
 import { NAME_BYTES_MAX } from '../../core/names.js'
 import type { ServiceAnswer } from './client.js'
@@ -59,13 +60,22 @@ export function readFacts({ code, fields }: ServiceAnswer): ServiceFacts {
   }
 }
 
-export function readVerdict(answer: ServiceAnswer, patience: Patience): Verdict {
+export function readVerdict(answer: ServiceAnswer, claim: Claim, patience: Patience): Verdict {
   const { code, fields } = answer
+  const { weight } = claim
   switch (code) {
     case 'OK':
-      return { kind: 'granted', fence: fields.fence('fence'), leaseMs: fields.number('leaseMs') }
+      return { kind: 'granted', fence: fields.fence('fence'), leaseMs: fields.number('leaseMs'), weight }
     case 'SHAPE_CONFLICT':
       return { kind: 'mismatched', shape: readShape(fields.fields('found')) }
+    case 'WEIGHT_CONFLICT': {
+      const context = { resource: claim.resource, backend: 'http' }
+      throw new WeightConflictError(claim.shape, weight, fields.integer('weight', 1, LIMIT_MAX), context)
+    }
+    case 'QUEUE_FULL': {
+      const context = { resource: claim.resource, backend: 'http' }
+      throw new QueueFullError(fields.integer('maxWaiters', 1, LIMIT_MAX), context)
+    }
     case 'LOCKED': {
       const retryAfterMs = fields.numberOrNull('retryAfterMs')
       const holder = fields.isNull('holder') ? null : readHolder(fields.fields('holder'))
@@ -75,6 +85,7 @@ export function readVerdict(answer: ServiceAnswer, patience: Patience): Verdict 
         kind: 'waiting',
         fence: place.fence('fence'),
         leaseMs: place.number('leaseMs'),
+        weight,
         ahead: place.integer('ahead', 0),
         retryAfterMs,
         holder,

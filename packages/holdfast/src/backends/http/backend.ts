@@ -33,7 +33,7 @@ import {
   type ServiceFacts,
 } from './answers.js'
 import { always, ServiceClient } from './client.js'
-import { strangeAnswer } from './errors.js'
+import { releaseRepeated, strangeAnswer } from './errors.js'
 
 export interface RemoteOptions {
   /** Instances of one service, like `127.0.0.1:4600` or `[::1]:4600`. The next is asked where one is not reached. */
@@ -168,7 +168,7 @@ class RemoteBackend implements Backend {
         mayRepeat: () => !underWay.isReleased,
       })
       const wasHeldBack = waitMs > 0 && monotonicMs() - sentAt >= waitMs / 2
-      const verdict = readVerdict(answer, patience)
+      const verdict = readVerdict(answer, claim, patience)
       if (!mustAskAgain(verdict, patience)) {
         this.#waiting.delete(claim.id)
         return verdict
@@ -219,8 +219,21 @@ class RemoteBackend implements Backend {
   }
 
   async #release(claim: Claim, at?: number): Promise<Release> {
-    const path = pathOf(claim.resource, 'release')
-    return readRelease(await this.#post(path, { claim: writeClaim(claim) }, at))
+    let isRepeated = false
+    const answer = await this.#client.ask({
+      method: 'POST',
+      path: pathOf(claim.resource, 'release'),
+      body: { claim: writeClaim(claim) },
+      mayRepeat: () => {
+        isRepeated = true
+        return true
+      },
+      ...(at === undefined ? {} : { at }),
+    })
+    const outcome = readRelease(answer)
+    // A connection broke off before the answer, so the first request may be what removed the claim.
+    if (outcome === 'gone' && isRepeated) throw releaseRepeated(claim.resource)
+    return outcome
   }
 
   async inspect(resource: string): Promise<ResourceView> {
@@ -255,14 +268,8 @@ class RemoteBackend implements Backend {
     this.#client.close()
   }
 
-  #post(path: string, body: object, at?: number): ReturnType<ServiceClient['ask']> {
-    return this.#client.ask({
-      method: 'POST',
-      path,
-      body,
-      mayRepeat: always,
-      ...(at === undefined ? {} : { at }),
-    })
+  #post(path: string, body: object): ReturnType<ServiceClient['ask']> {
+    return this.#client.ask({ method: 'POST', path, body, mayRepeat: always })
   }
 }
 

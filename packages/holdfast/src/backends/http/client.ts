@@ -55,6 +55,8 @@ const SOCKETS_MAX = 64
 const VERDICTS: ReadonlySet<string> = new Set([
   'LOCKED',
   'SHAPE_CONFLICT',
+  'WEIGHT_CONFLICT',
+  'QUEUE_FULL',
   'LOCK_LOST',
   'IN_PROGRESS',
   'ABANDONED',

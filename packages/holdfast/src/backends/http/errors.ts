@@ -35,6 +35,7 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
   ['BACKEND_UNAVAILABLE', 'unavailable'],
   ['DRAINING', 'unavailable'],
   ['TOO_MANY', 'unavailable'],
+  ['TOO_MANY_CLAIMS', 'unavailable'],
   ['OUTCOME_UNKNOWN', 'unknown'],
   ['INVALID_INPUT', 'final'],
   ['UNSUPPORTED', 'final'],
@@ -50,6 +51,10 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ],
   ['FORBIDDEN', 'The lock service does not let this token do that with this name.'],
   ['MISDIRECTED', 'The lock service does not answer to this name of its host. Start it with `--allow-host`.'],
+  [
+    'TOO_MANY_CLAIMS',
+    'The token holds as many claims at the lock service as it may. Release some, or let an operator raise the limit.',
+  ],
   ['TOO_MANY', 'The lock service turned the request away, because too many came or too many wait.'],
 ])
 
@@ -121,6 +126,14 @@ export function strangeAnswer(what: string, cause?: unknown): OutcomeUnknownErro
     `What answered for the lock service said something strange: ${what}. Is it a Holdfast service of this version, or is ` +
       'a proxy in between?',
     { backend: BACKEND, cause },
+  )
+}
+
+/** A release was sent again, and the claim was gone: the first request may have removed it, or others before that. */
+export function releaseRepeated(resource: string): OutcomeUnknownError {
+  return new OutcomeUnknownError(
+    'The connection to the lock service ended during the release, and the claim was gone when it was asked again.',
+    { resource, backend: BACKEND },
   )
 }
 

@@ -17,6 +17,8 @@ interface Pending {
 }
 
 const LOOK_MS = 100
+/** So many answered requests are forgotten together, even if there are always others under way. */
+const ANSWERED_MAX = 256
 
 export class Connection {
   readonly #socket: Socket
@@ -82,6 +84,7 @@ export class Connection {
         const answer = this.#reader.next(pending.expect)
         if (answer === null) return
         this.#first += 1
+        if (this.#first >= ANSWERED_MAX) this.#forget()
         pending.resolve(answer)
       }
     } catch (error) {
@@ -91,12 +94,17 @@ export class Connection {
     this.#settle()
   }
 
-  /** Forgets those that are answered. */
+  /** Lets the process end where no request is under way. */
   #settle(): void {
     if (this.#first < this.#pending.length) return
-    this.#pending = []
-    this.#first = 0
+    this.#forget()
     this.#socket.unref()
+  }
+
+  /** Forgets those that are answered. */
+  #forget(): void {
+    this.#pending = this.#pending.slice(this.#first)
+    this.#first = 0
   }
 
   /** All have the same time, so it is enough to look at the one that was sent first. */

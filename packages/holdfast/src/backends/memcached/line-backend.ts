@@ -18,7 +18,7 @@ import { monotonicMs } from '../shared/clock.js'
 import { Ages } from './ages.js'
 import type { MemcachedClient } from './client.js'
 import { stillOnItsWay } from './errors.js'
-import { isForeign, isUnanswered, type Lines, type Step, type Written } from './lines.js'
+import { isForeign, type Lines, mayHaveHappened, type Step, type Written } from './lines.js'
 import { listKeys } from './listing.js'
 import { type Entry, entryFor, liveIn, placeOf, type ReadLine } from './stored.js'
 import { latestMs, ticksFor } from './ticks.js'
@@ -62,7 +62,7 @@ export class LineBackend implements Backend {
         this.#attempt(claim, patience, () => ticket.ended),
       )
     } catch (error) {
-      if (isUnanswered(error)) {
+      if (mayHaveHappened(error)) {
         if (this.#unsure.size >= REMEMBERED_MAX) this.#unsure.clear()
         this.#unsure.add(claim.id)
       }
@@ -76,7 +76,7 @@ export class LineBackend implements Backend {
       const written = await this.#lines.begin(resource, shape, entryFor(claim, 0, ticksFor(claim.ttlMs)))
       if (written !== null) {
         this.#remember(id, written)
-        return { kind: 'granted', fence: null, leaseMs: claim.ttlMs }
+        return { kind: 'granted', fence: null, leaseMs: claim.ttlMs, weight: claim.weight }
       }
     }
     const { answer, written } = await this.#lines.change(resource, (line) =>
@@ -300,13 +300,13 @@ function renewStep(line: ReadLine | null, requests: readonly RenewRequest[]): St
 }
 
 function verdictOf(
-  { admitted, leaseMs, ahead, holder }: Extract<Decision, { kind: 'join' | 'stand' }>,
+  { admitted, leaseMs, weight, ahead, holder }: Extract<Decision, { kind: 'join' | 'stand' }>,
   before: readonly Entry[],
   now: number,
 ): Verdict {
-  if (admitted) return { kind: 'granted', fence: null, leaseMs }
+  if (admitted) return { kind: 'granted', fence: null, leaseMs, weight }
   const retryAfterMs = firstEnd(before, now)
-  return { kind: 'waiting', fence: null, leaseMs, ahead, retryAfterMs, holder }
+  return { kind: 'waiting', fence: null, leaseMs, weight, ahead, retryAfterMs, holder }
 }
 
 /** When the first of them ends by itself, at the latest. */

@@ -171,8 +171,8 @@ export class Lines {
   }
 }
 
-/** Whether a request may have been carried out though nobody heard so. */
-export function isUnanswered(error: unknown): boolean {
+/** Whether a request may have been carried out. The client turns every error after sending into this one. */
+export function mayHaveHappened(error: unknown): boolean {
   return error instanceof OutcomeUnknownError
 }
 

@@ -38,21 +38,47 @@ export class ReplyReader {
   #bytes = NOTHING
   #at = 0
   #list: string[] = []
+  /** Chunks that came after `#bytes`, not yet joined with it: joining for each chunk would copy a long value again and again. */
+  #later: Buffer[] = []
+  #laterBytes = 0
+  /** How many unread bytes the next answer needs at least. */
+  #needed = 1
+  /** How many bytes behind `#at` hold no line feed. */
+  #searched = 0
 
   push(chunk: Buffer): void {
-    this.#bytes =
-      this.#at === this.#bytes.length ? chunk : Buffer.concat([this.#bytes.subarray(this.#at), chunk])
-    this.#at = 0
+    this.#later.push(chunk)
+    this.#laterBytes += chunk.length
   }
 
   /** Whether there are bytes that no answer was made of yet. */
   get hasMore(): boolean {
-    return this.#at < this.#bytes.length
+    return this.#unread > 0
   }
 
   /** The next answer, or null where more bytes are needed for it. */
   next(expect: Expect): Answer | null {
+    if (this.#unread < this.#needed) return null
+    this.#join()
     return expect === 'list' ? this.#nextList() : this.#nextOne(expect)
+  }
+
+  get #unread(): number {
+    return this.#bytes.length - this.#at + this.#laterBytes
+  }
+
+  #join(): void {
+    if (this.#later.length === 0) return
+    const unread = this.#bytes.subarray(this.#at)
+    const [only] = this.#later
+    this.#bytes =
+      unread.length === 0 && this.#later.length === 1
+        ? (only as Buffer)
+        : Buffer.concat([unread, ...this.#later])
+    this.#at = 0
+    this.#later = []
+    this.#laterBytes = 0
+    this.#needed = 1
   }
 
   #nextOne(expect: 'meta' | 'line'): Answer | null {
@@ -67,6 +93,7 @@ export class ReplyReader {
     const end = this.#at + size
     if (this.#bytes.length < end + 2) {
       this.#at = start
+      this.#needed = end + 2 - start
       return null
     }
     const data = this.#bytes.toString('latin1', this.#at, end)
@@ -95,9 +122,10 @@ export class ReplyReader {
 
   /** One line without its end; null where it has not come yet. */
   #line(): string | null {
-    const end = this.#bytes.indexOf(LINE_FEED, this.#at)
+    const end = this.#bytes.indexOf(LINE_FEED, this.#at + this.#searched)
     const length = (end < 0 ? this.#bytes.length : end) - this.#at
     if (length > LINE_BYTES_MAX) throw new WireError('A line is longer than any of the protocol.')
+    this.#searched = end < 0 ? length : 0
     if (end < 0) return null
     if (end === this.#at || this.#bytes[end - 1] !== 13) throw new WireError('A line ends in an odd way.')
     const line = this.#bytes.toString('latin1', this.#at, end - 1)

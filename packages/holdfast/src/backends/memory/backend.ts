@@ -30,17 +30,28 @@ export interface StoreClock {
   nowMs(): number
 }
 
-interface Entry extends Place {
+/** An entry is changed in place: a queue may be long, and a poll or a renewal must not copy it. */
+interface Entry extends Omit<Place, 'weight' | 'expiresAt'> {
+  weight: number
+  expiresAt: number
   readonly sink: Sink
   /** Whether its claimant knows already that it is admitted. */
-  readonly told: boolean
+  told: boolean
+}
+
+interface Line {
+  /** In order of arrival. */
+  entries: Entry[]
+  readonly byId: Map<string, Entry>
+  /** No entry ends before this time. A renewal may have made it later than that. */
+  soonestEnd: number
 }
 
 const SWEEP_EVERY_JOINS = 1_024
 
 /** The lines themselves. Backends that share a store see each other's locks. */
 export class MemoryStore {
-  readonly #lines = new Map<string, Entry[]>()
+  readonly #lines = new Map<string, Line>()
   readonly #clock: StoreClock
   #lastFence = 0n
   #joins = 0
@@ -56,42 +67,49 @@ export class MemoryStore {
   attempt(claim: Claim, patience: Patience, sink: Sink): Verdict {
     const now = this.#clock.nowMs()
     const line = this.#live(claim.resource, now)
-    const decision = decide(line, claim, patience, now)
+    const decision = decide(line?.entries ?? [], claim, patience, now)
     if (decision.kind === 'mismatched' || decision.kind === 'refused') return decision
-    const { admitted, leaseMs, ahead, retryAfterMs, holder } = decision
+    const { admitted, leaseMs, weight, ahead, retryAfterMs, holder } = decision
     const expiresAt = now + leaseMs
     let fence: bigint | null
     if (decision.kind === 'join') {
       this.#sweepNowAndThen(now)
       this.#lastFence += 1n
       fence = this.#lastFence
-      const { id, shape, weight, owner, note } = claim
-      const entry = { id, shape, weight, fence, joinedAt: now, expiresAt, owner, note, sink, told: admitted }
-      this.#lines.set(claim.resource, [...line, entry])
-      if (!admitted) this.#ask(line, sink)
+      const { id, resource, shape, owner, note } = claim
+      if (line !== null && !admitted) this.#ask(line.entries, sink)
+      this.#join(resource, {
+        id,
+        shape,
+        weight,
+        fence,
+        joinedAt: now,
+        expiresAt,
+        owner,
+        note,
+        sink,
+        told: admitted,
+      })
     } else {
       fence = decision.place.fence
-      const { weight } = decision
-      this.#replace(claim.resource, line, claim.id, (entry) => ({
-        ...entry,
-        weight,
-        expiresAt,
-        told: admitted,
-      }))
+      const entry = decision.place as Entry
+      entry.weight = weight
+      // Never earlier than before, so `soonestEnd` stays right.
+      if (decision.extend) entry.expiresAt = expiresAt
+      entry.told = admitted
       this.#tell(claim.resource)
     }
     return admitted
-      ? { kind: 'granted', fence, leaseMs }
-      : { kind: 'waiting', fence, leaseMs, ahead, retryAfterMs, holder }
+      ? { kind: 'granted', fence, leaseMs, weight }
+      : { kind: 'waiting', fence, leaseMs, weight, ahead, retryAfterMs, holder }
   }
 
   renew(request: RenewRequest): Renewal {
     const { claim } = request
-    const line = this.#lines.get(claim.resource) ?? []
-    const place = line.find(({ id }) => id === claim.id)
-    const expiresAt = renewedExpiry(place, request, this.#clock.nowMs())
-    if (expiresAt === null) return 'lost'
-    this.#replace(claim.resource, line, claim.id, (entry) => ({ ...entry, expiresAt }))
+    const entry = this.#lines.get(claim.resource)?.byId.get(claim.id)
+    const expiresAt = renewedExpiry(entry, request, this.#clock.nowMs())
+    if (entry === undefined || expiresAt === null) return 'lost'
+    entry.expiresAt = expiresAt
     return 'renewed'
   }
 
@@ -105,7 +123,7 @@ export class MemoryStore {
 
   inspect(resource: string): ResourceView {
     const now = this.#clock.nowMs()
-    return viewLine(resource, this.#live(resource, now), now)
+    return viewLine(resource, this.#live(resource, now)?.entries ?? [], now)
   }
 
   names(prefix: string): string[] {
@@ -116,50 +134,63 @@ export class MemoryStore {
       .toSorted((a, b) => Buffer.compare(bytesOf(a), bytesOf(b)))
   }
 
-  #live(resource: string, now: number): Entry[] {
+  /** The line without the entries that have expired; null where nothing is left of it. */
+  #live(resource: string, now: number): Line | null {
     const line = this.#lines.get(resource)
-    if (line === undefined) return []
-    return line.every((entry) => isLive(entry, now)) ? line : line.filter((entry) => isLive(entry, now))
+    if (line === undefined) return null
+    if (line.soonestEnd > now) return line
+    line.entries = line.entries.filter((entry) => {
+      if (isLive(entry, now)) return true
+      line.byId.delete(entry.id)
+      return false
+    })
+    line.soonestEnd = line.entries.reduce(
+      (first, { expiresAt }) => Math.min(first, expiresAt),
+      Number.POSITIVE_INFINITY,
+    )
+    if (line.entries.length > 0) return line
+    this.#lines.delete(resource)
+    return null
   }
 
   /** Lines whose claims all expired go unseen until their name comes up again, which it may never do. */
   #sweepNowAndThen(now: number): void {
     this.#joins += 1
     if (this.#joins % SWEEP_EVERY_JOINS !== 0) return
-    for (const [resource, line] of this.#lines) {
-      if (!line.some((entry) => isLive(entry, now))) this.#lines.delete(resource)
+    for (const resource of this.#lines.keys()) this.#live(resource, now)
+  }
+
+  #join(resource: string, entry: Entry): void {
+    let line = this.#lines.get(resource)
+    if (line === undefined) {
+      line = { entries: [], byId: new Map(), soonestEnd: Number.POSITIVE_INFINITY }
+      this.#lines.set(resource, line)
     }
+    line.entries.push(entry)
+    line.byId.set(entry.id, entry)
+    line.soonestEnd = Math.min(line.soonestEnd, entry.expiresAt)
   }
 
   #remove(resource: string, isMeant: (entry: Entry) => boolean): boolean {
     const line = this.#live(resource, this.#clock.nowMs())
-    const rest = line.filter((entry) => !isMeant(entry))
-    if (rest.length === 0) this.#lines.delete(resource)
-    else this.#lines.set(resource, rest)
+    if (line === null) return false
+    const index = line.entries.findIndex(isMeant)
+    for (const { id } of index < 0 ? [] : line.entries.splice(index, 1)) line.byId.delete(id)
+    if (line.entries.length === 0) this.#lines.delete(resource)
     this.#tell(resource)
-    return rest.length < line.length
-  }
-
-  #replace(resource: string, line: readonly Entry[], id: string, change: (entry: Entry) => Entry): void {
-    this.#lines.set(
-      resource,
-      line.map((entry) => (entry.id === id ? change(entry) : entry)),
-    )
+    return index >= 0
   }
 
   /** Pushes the grant to every claim that has become admitted. The push goes out after the change is complete. */
   #tell(resource: string): void {
     const line = this.#live(resource, this.#clock.nowMs())
-    const limit = line[0]?.shape.limit
-    if (limit === undefined) return
-    const admitted = admittedCount(line, limit)
-    const news = line.slice(0, admitted).filter((entry) => !entry.told)
+    const limit = line?.entries[0]?.shape.limit
+    if (line === null || limit === undefined) return
+    const admitted = admittedCount(line.entries, limit)
+    const news = line.entries.slice(0, admitted).filter((entry) => !entry.told)
     if (news.length === 0) return
-    this.#lines.set(
-      resource,
-      line.map((entry, index) => (index < admitted && !entry.told ? { ...entry, told: true } : entry)),
-    )
-    const isWanted = admitted < line.length
+    for (const entry of news) entry.told = true
+    const isWanted = admitted < line.entries.length
     queueMicrotask(() => {
       for (const { sink, id, fence } of news) {
         if (isWanted) sink.wanted(id)
@@ -170,8 +201,8 @@ export class MemoryStore {
 
   /** The first who has to wait tells those who hold; those behind need not repeat it. */
   #ask(line: readonly Entry[], by: Sink): void {
-    const holders = line.filter(({ told, sink }) => told && sink !== by)
     if (line.some(({ told }) => !told)) return
+    const holders = line.filter(({ sink }) => sink !== by)
     queueMicrotask(() => {
       for (const { sink, id } of holders) sink.wanted(id)
     })

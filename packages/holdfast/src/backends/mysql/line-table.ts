@@ -11,6 +11,7 @@ import {
   readTaken,
   type Taken,
   type TakeOptions,
+  weightIn,
 } from '../sql/line-table.js'
 import type { Row, SqlLink, SqlResult, Statement } from '../sql/link.js'
 
@@ -25,6 +26,7 @@ const TEXTS = {
       resource, id, name, kind, line_limit, weight, expires_at, host, pid, client, note, seat, joined_at, is_alone
     ) SELECT ?, ?, ?, ?, ?, ?, ${NOW} + ?, ?, ?, ?, ?, 0, ${NOW}, 1 FROM holdfast_slots WHERE slot = ? FOR UPDATE`,
   take: 'CALL holdfast_take_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  weight: 'SELECT weight FROM holdfast_places WHERE resource = ? AND fence = CAST(? AS SIGNED) AND id = ?',
   // Only for as long as nobody stands behind it.
   leaveAlone: `DELETE FROM holdfast_places
     WHERE resource = ? AND seat = 0 AND fence = CAST(? AS SIGNED) AND id = ? AND is_alone = 1 AND expires_at > ${NOW}`,
@@ -74,12 +76,14 @@ export class MysqlLineTable implements LineTable {
     ]
     if (isNew && weight <= shape.limit) {
       const { affected, lastId = 0 } = await this.#run('takeEmpty', values)
-      const verdict = { kind: 'granted', fence: BigInt(lastId), leaseMs: ttlMs } as const
+      const verdict = { kind: 'granted', fence: BigInt(lastId), leaseMs: ttlMs, weight } as const
       if (affected === 1) return { verdict, isWanted: false }
     }
     const more = [microseconds(patience.leaseMs), patience.waitMs > 0 ? 1 : 0]
     const { rows } = await this.#run('take', [...values, ...more])
-    return readTaken(textsIn(rows[0]), claim, 'mysql')
+    return await readTaken(textsIn(rows[0]), claim, 'mysql', async (fence) => {
+      return weightIn((await this.#run('weight', [hash, String(fence), id])).rows[0], claim, 'mysql')
+    })
   }
 
   async renew(requests: readonly RenewRequest[]): Promise<ReadonlySet<number>> {

@@ -62,6 +62,8 @@ SELECT high.n * 16 + low.n, 0 FROM (
 CREATE TABLE IF NOT EXISTS holdfast_rows (
   resource BINARY(32) NOT NULL PRIMARY KEY,
   name VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  -- Who has the row locked, written and never committed: the connection in the lower 32 bits, and above it a random number
+  -- that tells this acquisition from every other one.
   holder BIGINT NOT NULL DEFAULT 0
 ) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 

@@ -27,11 +27,23 @@ export function advisoryKey(name: string, names: AdvisoryNames = 'hashed'): bigi
 }
 
 /** The server's time in microseconds, as the best fence that can be had without a table. */
-export const CLOCK_FENCE = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint'
+export const CLOCK_FENCE = microseconds('clock_timestamp()')
+
+/** A time of the server in microseconds, which no time zone or date style changes. */
+export function microseconds(time: string): string {
+  return `(extract(epoch FROM ${time}) * 1000000)::bigint`
+}
+
+/**
+ * A connection is named by its process and the moment it began. The number of the process alone comes again, and after a
+ * failover another server has a process of the same number. The moment is 0 where this user may not see it.
+ */
+export const BORN = `coalesce(${microseconds('a.backend_start')}, 0)`
+export const CONNECTION_NAME = `a.pid::text || '.' || ${BORN}`
 
 const ID: Statement = {
   name: 'holdfast_id',
-  text: 'SELECT pg_backend_pid()::text AS id',
+  text: `SELECT ${CONNECTION_NAME} AS id FROM pg_stat_get_activity(pg_backend_pid()) a`,
   // Not prepared, so that a pooler shows itself by the answer and not by an error.
   isPlain: true,
 }
@@ -62,7 +74,7 @@ const UNLOCK: Statement = {
 }
 const HOLDER: Statement = {
   name: 'holdfast_advisory_holder',
-  text: `SELECT a.pid::text AS id, a.pid, coalesce(a.application_name, '') AS application_name,
+  text: `SELECT ${CONNECTION_NAME} AS id, a.pid, coalesce(a.application_name, '') AS application_name,
       coalesce(a.client_addr::text, '') AS address, coalesce(extract(epoch FROM clock_timestamp() - a.backend_start) * 1000, 0) AS age_ms
     FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
@@ -71,7 +83,8 @@ const HOLDER: Statement = {
 }
 const END: Statement = {
   name: 'holdfast_end',
-  text: 'SELECT pg_terminate_backend($1::int) AS ended',
+  text: `SELECT pg_terminate_backend(a.pid) AS ended FROM pg_stat_get_activity($1::int) a
+    WHERE ${BORN} = $2::bigint`,
 }
 
 export function advisoryRecipe(names: AdvisoryNames): SessionRecipe {
@@ -103,7 +116,13 @@ export async function isDirect(session: SqlSession): Promise<boolean> {
   const { client } = session
   const told: unknown =
     typeof client === 'object' && client !== null ? Reflect.get(client, 'processID') : null
-  return typeof told !== 'number' || (await idOf(session)) === String(told)
+  return typeof told !== 'number' || processOf(await idOf(session)).pid === told
+}
+
+/** What the name of a connection is made of. */
+export function processOf(connection: string): { readonly pid: number; readonly born: string } {
+  const [pid = '', born = '0'] = connection.split('.')
+  return { pid: Number(pid), born }
 }
 
 export async function prepare(session: SqlRunner): Promise<void> {
@@ -122,7 +141,8 @@ export async function advisoryHolder(runner: SqlRunner, key: bigint): Promise<Co
 }
 
 export async function end(runner: SqlRunner, connection: string): Promise<boolean> {
-  const { rows } = await runner.run(END, [connection])
+  const { pid, born } = processOf(connection)
+  const { rows } = await runner.run(END, [pid, born])
   return rows[0]?.['ended'] === true
 }
 

@@ -11,6 +11,7 @@ import {
   readTaken,
   type Taken,
   type TakeOptions,
+  weightIn,
 } from '../sql/line-table.js'
 import type { Row, SqlLink, SqlResult, Statement } from '../sql/link.js'
 
@@ -26,6 +27,7 @@ const TEXTS = {
     FROM lock ON CONFLICT DO NOTHING RETURNING fence`,
   take: `SELECT verdict, fence, lease_us, ahead, retry_us, host, pid, client, note, kind, line_limit, is_wanted
     FROM holdfast_take_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+  weight: 'SELECT weight FROM holdfast_places WHERE resource = $1 AND fence = $2 AND id = $3',
   // Only for as long as nobody stands behind it.
   leaveAlone: `DELETE FROM holdfast_places
     WHERE resource = $1 AND seat = 0 AND fence = $2 AND id = $3 AND is_alone AND expires_at > ${NOW}`,
@@ -87,11 +89,13 @@ export class PostgresLineTable implements LineTable {
       const [row] = (await this.#tryAlone('takeEmpty', values)).rows
       if (row !== undefined) {
         const fence = BigInt(Number(row['fence']))
-        return { verdict: { kind: 'granted', fence, leaseMs: ttlMs }, isWanted: false }
+        return { verdict: { kind: 'granted', fence, leaseMs: ttlMs, weight }, isWanted: false }
       }
     }
     const { rows } = await this.#run('take', [...values, microseconds(patience.leaseMs), patience.waitMs > 0])
-    return readTaken(rows[0], claim, 'postgres')
+    return await readTaken(rows[0], claim, 'postgres', async (fence) => {
+      return weightIn((await this.#run('weight', [hash, String(fence), id])).rows[0], claim, 'postgres')
+    })
   }
 
   async renew(requests: readonly RenewRequest[]): Promise<ReadonlySet<number>> {

@@ -93,7 +93,7 @@ export class Listener implements Wakeup {
         }
         const session = this.#session
         if (session === null) return
-        await endOrPause(session, closing)
+        await endOrPause(PING_MS, session, closing)
         if (!closing.aborted && !session.isEnded) await this.#echoes(session)
       } catch (error) {
         if (closing.aborted) return
@@ -107,8 +107,18 @@ export class Listener implements Wakeup {
   }
 }
 
-async function endOrPause(session: SqlSession, closing: AbortSignal): Promise<void> {
+/** Ends with the session, with the client, or after `ms`. Every listener is taken away again: the connection and the client outlive very many pings. */
+export async function endOrPause(
+  ms: number,
+  session: Pick<SqlSession, 'onEnd'>,
+  closing: AbortSignal,
+): Promise<void> {
   const waking = new AbortController()
-  session.onEnd(() => waking.abort())
-  await jitteredPause(PING_MS, AbortSignal.any([closing, waking.signal])).catch(() => {})
+  const wake = (): void => waking.abort()
+  const unlisten = session.onEnd(wake)
+  closing.addEventListener('abort', wake)
+  if (closing.aborted) wake()
+  await jitteredPause(ms, waking.signal).catch(() => {})
+  closing.removeEventListener('abort', wake)
+  unlisten()
 }

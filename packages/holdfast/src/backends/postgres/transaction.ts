@@ -3,21 +3,27 @@
 import type { Owner } from '../../core/backend.js'
 import { SerializationError } from '../../core/errors.js'
 import { hashOf, withPrefix } from '../sql/identifiers.js'
-import type { SqlRunner, Statement } from '../sql/link.js'
-import type { Isolation, TransactionRecipe } from '../sql/own-transaction.js'
+import type { Row, SqlRunner, Statement } from '../sql/link.js'
+import type { Isolation, LockedTransaction, TransactionRecipe } from '../sql/own-transaction.js'
+import { RowReader } from '../sql/row-reader.js'
 import {
   type AdvisoryNames,
   advisoryHolder,
   advisoryKey,
   applicationName,
+  BORN,
   CLOCK_FENCE,
+  CONNECTION_NAME,
   connectionIn,
   end,
   fenceIn,
   idOf,
   isDirect,
+  microseconds,
   prepare,
+  processOf,
 } from './advisory.js'
+import { strangeAnswer } from './errors.js'
 import { migrate, schemaFor } from './schema.js'
 
 const BEGIN: Readonly<Record<Isolation, Statement>> = {
@@ -26,6 +32,8 @@ const BEGIN: Readonly<Record<Isolation, Statement>> = {
   serializable: { name: 'holdfast_begin_s', text: 'BEGIN ISOLATION LEVEL SERIALIZABLE' },
 }
 
+/** When the transaction began: every later one of this connection, and a statement outside of any, has another time. */
+const MARK = `${microseconds('transaction_timestamp()')}::text AS mark`
 /**
  * For this transaction only: whose it is, that a client which dies while a statement runs is noticed within a second, for
  * which there is no setting before version 14, and that one which vanished is within two and a half minutes.
@@ -36,33 +44,48 @@ const LOCAL: Statement = {
     CASE WHEN current_setting('client_connection_check_interval', true) IS NOT NULL
       THEN set_config('client_connection_check_interval', '1s', true) END,
     set_config('tcp_keepalives_idle', '60', true), set_config('tcp_keepalives_interval', '15', true),
-    set_config('tcp_keepalives_count', '6', true)`,
+    set_config('tcp_keepalives_count', '6', true), ${MARK}`,
 }
 const BOUND: Statement = { name: 'holdfast_bound', text: "SELECT set_config('lock_timeout', $1, true)" }
 const UNBOUND: Statement = { name: 'holdfast_unbound', text: 'SET LOCAL lock_timeout TO DEFAULT' }
-const CANCEL: Statement = { name: 'holdfast_cancel', text: 'SELECT pg_cancel_backend($1)' }
+const CANCEL: Statement = {
+  name: 'holdfast_cancel',
+  text: `SELECT pg_cancel_backend(a.pid) FROM pg_stat_get_activity($1::int) a WHERE ${BORN} = $2::bigint`,
+}
+const BEGUN: Statement = { name: 'holdfast_begun', text: `SELECT ${MARK}` }
 /** The function beneath pg_stat_activity, without the names of users and databases, which cost more than all the rest. */
 const ALIVE: Statement = {
   name: 'holdfast_alive',
-  text: `SELECT a.pid::text AS id FROM pg_stat_get_activity(NULL) a
-    WHERE (a.xact_start IS NOT NULL OR current_setting('track_activities') = 'off') AND a.pid = ANY ($1::int[])`,
+  text: `SELECT h.number::int - 1 AS index FROM unnest($1::int[], $2::bigint[], $3::bigint[]) WITH ORDINALITY
+      AS h (pid, born, begun, number)
+    JOIN pg_stat_get_activity(NULL) a ON a.pid = h.pid AND ${BORN} = h.born
+    WHERE ${microseconds('a.xact_start')} = h.begun OR current_setting('track_activities') = 'off'`,
 }
 
 const shared = {
   name: 'postgres',
   idOf,
   isDirect,
-  async begin(session: SqlRunner, isolation: Isolation, owner: Owner): Promise<void> {
+  async begin(session: SqlRunner, isolation: Isolation, owner: Owner): Promise<string> {
     await session.run(BEGIN[isolation])
-    await session.run(LOCAL, [applicationName(owner)])
+    return markIn((await session.run(LOCAL, [applicationName(owner)])).rows[0])
   },
   prepare,
-  async alive(control: SqlRunner, connections: readonly string[]): Promise<ReadonlySet<string>> {
-    const { rows } = await control.run(ALIVE, [connections.map(Number)])
-    return new Set(rows.map((row) => String(row['id'])))
+  async isOpen(session: SqlRunner, mark: string): Promise<boolean> {
+    return markIn((await session.run(BEGUN)).rows[0]) === mark
+  },
+  async alive(control: SqlRunner, held: readonly LockedTransaction[]): Promise<ReadonlySet<number>> {
+    const processes = held.map(({ connection }) => processOf(connection))
+    const { rows } = await control.run(ALIVE, [
+      processes.map(({ pid }) => pid),
+      processes.map(({ born }) => born),
+      held.map(({ mark }) => mark),
+    ])
+    return new Set(rows.map((row) => Number(row['index'])))
   },
   async cancel(control: SqlRunner, connection: string): Promise<void> {
-    await control.run(CANCEL, [Number(connection)])
+    const { pid, born } = processOf(connection)
+    await control.run(CANCEL, [pid, born])
   },
   end,
 } as const
@@ -80,7 +103,7 @@ export function advisoryXactRecipe(names: AdvisoryNames): TransactionRecipe {
   return {
     ...shared,
     guarantees: { fencing: 'best-effort', waiting: 'block' },
-    async lock(session, _control, resource, waitMs) {
+    async lock(session, _control, resource, _mark, waitMs) {
       const key = [String(advisoryKey(resource, names))]
       return await lockWithin(session, waitMs, async (isBounded) =>
         fenceIn((await session.run(isBounded ? waited : tried, key)).rows[0]),
@@ -112,7 +135,7 @@ export function forUpdateRecipe(prefix: string): TransactionRecipe {
   const holding = {
     name: `${prefix}row_holder`,
     // The transaction that has locked a row is noted in it, and holds a lock on its own number.
-    text: text(`SELECT a.pid::text AS id, a.pid, coalesce(a.application_name, '') AS application_name,
+    text: text(`SELECT ${CONNECTION_NAME} AS id, a.pid, coalesce(a.application_name, '') AS application_name,
         coalesce(a.client_addr::text, '') AS address,
         coalesce(extract(epoch FROM clock_timestamp() - a.xact_start) * 1000, 0) AS age_ms
       FROM holdfast_rows r
@@ -125,7 +148,7 @@ export function forUpdateRecipe(prefix: string): TransactionRecipe {
     guarantees: { fencing: 'strict', waiting: 'block' },
     schema: schemaFor(prefix),
     migrate: (link) => migrate(link, prefix),
-    async lock(session, control, resource, waitMs) {
+    async lock(session, control, resource, _mark, waitMs) {
       const hash = [hashOf(resource)]
       const lock = async (isBounded: boolean): Promise<boolean> =>
         (await session.run(isBounded ? waited : tried, hash)).rows.length > 0
@@ -139,6 +162,10 @@ export function forUpdateRecipe(prefix: string): TransactionRecipe {
     holder: async (control, resource) =>
       connectionIn((await control.run(holding, [hashOf(resource)])).rows[0]),
   }
+}
+
+function markIn(row: Row | undefined): string {
+  return new RowReader(row, strangeAnswer).text('mark')
 }
 
 /** The bound is for the lock only: how long the caller's own statements may wait is the caller's affair. */

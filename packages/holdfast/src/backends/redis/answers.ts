@@ -17,16 +17,22 @@ export interface ReadVerdict {
 export function readVerdict(text: string): ReadVerdict {
   switch (text.slice(0, 1)) {
     case 'g': {
-      const [, fence, lease, wanted] = text.split(' ')
-      const verdict: Verdict = { kind: 'granted', fence: fenceIn(fence), leaseMs: numberIn(lease) }
+      const [, fence, lease, wanted, weight] = text.split(' ')
+      const verdict: Verdict = {
+        kind: 'granted',
+        fence: fenceIn(fence),
+        leaseMs: numberIn(lease),
+        weight: numberIn(weight),
+      }
       return { verdict, isWanted: wanted === '1' }
     }
     case 'w': {
-      const [[, fence, lease, ahead, first], who] = words(text, 5)
+      const [[, fence, lease, weight, ahead, first], who] = words(text, 6)
       const verdict: Verdict = {
         kind: 'waiting',
         fence: fenceIn(fence),
         leaseMs: numberIn(lease),
+        weight: numberIn(weight),
         ahead: numberIn(ahead),
         retryAfterMs: first === '-' ? null : numberIn(first),
         holder: readWho(who),

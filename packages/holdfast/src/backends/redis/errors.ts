@@ -215,6 +215,15 @@ function matches(
   )
 }
 
+/**
+ * A slot is being moved, and its names are on two nodes: a call for several of them is refused, and nothing is done. ioredis
+ * tries again for a while, and then wraps what the server said.
+ */
+export function isTornSlot(error: unknown): boolean {
+  if (redisErrorCode(error) === 'TRYAGAIN') return true
+  return error instanceof Error && /^Too many Cluster redirections.*\bTRYAGAIN\b/.test(error.message)
+}
+
 /** The client does not know, for the moment, which node has the key. */
 export function notServed(): BackendUnavailableError {
   return new BackendUnavailableError(
@@ -260,9 +269,30 @@ export function hungNode(): OutcomeUnknownError {
 }
 
 /** An answer that the recipe's own script cannot have given. */
-export function strangeAnswer(answer: unknown): BackendUnavailableError {
-  return new BackendUnavailableError(
+export function strangeAnswer(answer: unknown): OutcomeUnknownError {
+  return new OutcomeUnknownError(
     `Redis answered with something that Holdfast's script does not say (a ${typeof answer}). Is a proxy in between?`,
     { backend: 'redis' },
   )
+}
+
+const damages = new WeakSet<object>()
+
+/** The key holds a queue of Holdfast, as far as the script can tell, and the client cannot read it. */
+export function damagedKey(resource: string, cause: unknown): OutcomeUnknownError {
+  const error = new OutcomeUnknownError(
+    `What Redis has stored for ${quote(resource)} cannot be read. Look at the key, and delete it if nobody needs it.`,
+    { resource, backend: 'redis', cause },
+  )
+  damages.add(error)
+  return error
+}
+
+/** Whether an error is about what one key holds, and says nothing of the store. */
+export function isDamaged(error: unknown): boolean {
+  if (!(error instanceof HoldfastError)) return false
+  if (damages.has(error)) return true
+  const message = error.cause instanceof Error ? error.cause.message : ''
+  const code = codeOf(message)
+  return code === 'WRONGTYPE' || (code === 'HOLDFAST' && message.includes('damaged'))
 }

@@ -13,16 +13,22 @@
   together fit the limit, everybody is admitted and nobody else needs to be looked at. `until` is when the last of them
   ends; the key never expires before. `who` is as the client wrote it and is never read here.
 
+  A queue of many claims is a sorted set under the same key instead, so that the cost of a step does not grow with the
+  queue: see long-line.lua. A text becomes a sorted set when an attempt finds LONG claims in it, and a sorted set becomes
+  a text again when SHORT are left.
+
   KEYS  the key of each step
   ARGV  how long `fence` outlives the claims in ms; then '1' if every step shall write, so that WAIT has something to
         wait for, or '0', with what the names of the channels begin with right behind it; then the steps:
 
       a <id> <kind> <limit> <weight> <ttl> <life> <may wait: 1 or 0> <lease of a waiting claim> <channel> <who>
-      r <id> <fence> <lease>
+      r <id> <fence> <lease>, and more of the same for other claims of the key
       x <id>
       v
 
-  `life` is the ttl and how long `fence` outlives it. One step is answered by a text, several by a list of them.
+  `life` is the ttl and how long `fence` outlives it. One step is answered by a text, several by a list of them. The answer
+  of a sorted set begins with `~`. A step that begins with `~` says that the client expects a sorted set: reading a key as
+  the wrong type works, but the server counts an error each time.
 
   What a script costs is mostly the commands it calls, the conversions between text and number and the functions it makes,
   so the two steps that are nearly all of them do with little of each.
@@ -41,10 +47,19 @@ local MEMORY = ARGV[1]
 -- Beyond this, a double no longer counts in steps of one, and two claims could get one fence.
 local FENCE_MAX = 9007199254740991
 
-local ATTEMPT = '^a (%S+) (%S+ (%d+)) (%d+) (%d+) %d+ (%d) (%d+) (.*)$'
-
 -- Everything but a claim that is alone. What is needed only here is made only when it is needed.
 local function steps_in_line()
+  local ATTEMPT = '^a (%S+) (%S+ (%d+)) (%d+) (%d+) %d+ (%d) (%d+) (.*)$'
+
+  -- A text of so many claims becomes a sorted set, and a sorted set of so few a text. The gap keeps it from going to and fro.
+  local LONG, SHORT = 32, 12
+
+  -- A text that is longer is read as a whole, so that claims which have expired are removed also where nobody waits.
+  local TEXT_BYTES = 4096
+
+  -- The score of an end in a sorted set is below those of all fences, and a double still counts it in steps of one.
+  local EXPIRY_SHIFT = 9007199254740992
+
   local TOUCH = string.sub(ARGV[2], 1, 1) == '1'
   local CHANNELS = string.sub(ARGV[2], 2)
 
@@ -59,15 +74,21 @@ local function steps_in_line()
 
   local function write(key, shape, fence, sum, last, lines)
     local life = sum > 0 and format('%d', math.max(last - NOW, 0) + MEMORY) or MEMORY
-    redis.call('SET', key, format('%s %s %d %d\n', shape, fence, sum, last) .. lines, 'PX', life)
+    local value = format('%s %s %d %d\n', shape, fence, sum, last) .. lines
+    redis.call('SET', key, value, 'PX', life)
+    return value
   end
 
-  -- Gives the claim the last place. The fence is the place: it grows with every claim on this name. `sum`, `last` and
-  -- `lines` are those of the claims before it.
-  local function join(key, claim, lease, last_fence, sum, last, lines)
+  -- The fence is the place in the queue: it grows with every claim on this name.
+  local function next_fence(last_fence)
     local number = math.max(last_fence + 1, CLOCK)
     if number > FENCE_MAX then error({ err = 'HOLDFAST clock: the server time is beyond what a fence can count' }) end
-    local fence = format('%d', number)
+    return format('%d', number)
+  end
+
+  -- Gives the claim the last place. `sum`, `last` and `lines` are those of the claims before it.
+  local function join(key, claim, lease, last_fence, sum, last, lines)
+    local fence = next_fence(last_fence)
     local expires = NOW + lease
     local line = format('%s %s %d %d %s\n', claim.id, fence, claim.weight, expires, claim.tail)
     write(key, claim.shape, fence, sum + claim.weight, math.max(last, expires), lines .. line)
@@ -114,16 +135,22 @@ local function steps_in_line()
   -- A message that may not be sent is only slow: whoever waits asks again by itself.
   local function publish(channel, message) redis.pcall('PUBLISH', CHANNELS .. channel, message) end
 
-  -- The channel of a process gets one message for each of its claims that is admitted by what happened here. The flag
-  -- says whether somebody waits behind it, so that the process does not keep it to itself for longer than a turn.
+  -- The flag says whether somebody waits behind it, so that the process does not keep it to itself for longer than a turn.
+  local function tell(messages, is_wanted)
+    local flag = is_wanted and ' 1' or ' 0'
+    for _, message in ipairs(messages) do publish(message[1], message[2] .. flag) end
+  end
+
+  -- The channel of a process gets one message for each of its claims that is admitted by what happened here.
   local function announce(entries, count, was_admitted, is_wanted)
-    local wanted = (is_wanted or count < #entries) and ' 1' or ' 0'
+    local messages = {}
     for i = 1, count do
       local entry = entries[i]
       if not was_admitted[entry.id] then
-        publish(entry.channel, 'g ' .. entry.id .. ' ' .. entry.fence .. wanted)
+        messages[#messages + 1] = { entry.channel, 'g ' .. entry.id .. ' ' .. entry.fence }
       end
     end
+    tell(messages, is_wanted or count < #entries)
   end
 
   -- The first who has to wait tells those who hold that they are waited for; those behind need not repeat it.
@@ -173,8 +200,8 @@ local function steps_in_line()
 
   local function holder(entries) return entries[1] and entries[1].who or '' end
 
-  local function waiting(fence, lease, entries, ahead)
-    local numbers = format('w %s %d %d ', fence, lease, ahead)
+  local function waiting(fence, lease, weight, entries, ahead)
+    local numbers = format('w %s %d %d %d ', fence, lease, weight, ahead)
     return numbers .. first_end(entries, ahead) .. ' ' .. holder(entries)
   end
 
@@ -197,14 +224,49 @@ local function steps_in_line()
     line.was_admitted[entry.id] = true
     settle(key, line)
     left = entry.expires - NOW
-    if index > count then return waiting(entry.fence, left, entries, index - 1) end
-    return 'g ' .. entry.fence .. ' ' .. left .. (count < #entries and ' 1' or ' 0')
+    if index > count then return waiting(entry.fence, left, entry.weight, entries, index - 1) end
+    return format('g %s %d %d %d', entry.fence, left, count < #entries and 1 or 0, entry.weight)
   end
 
+  -- Makes the text a sorted set. false if this user may not use one: then it stays a text, which is only slow. Each command
+  -- is tried on the text, where it fails for the type and changes nothing, before the text is deleted.
+  local function lengthen(key, line)
+    local function refused(...) return string.find(redis.pcall(...).err or '', 'WRONGTYPE', 1, true) == nil end
+    if refused('ZADD', key, 0, 'h') or refused('ZREM', key, 'h') or refused('ZREMRANGEBYSCORE', key, 0, 0) then return false end
+    if refused('ZRANGE', key, 0, 0) or refused('ZMSCORE', key, 'h') or refused('ZRANK', key, 'h') then return false end
+    if refused('ZCARD', key) then return false end
+    local life = format('%d', math.max(line.last - NOW, 0) + MEMORY)
+    if type(redis.pcall('PTTL', key)) == 'table' or type(redis.pcall('PEXPIRE', key, life)) == 'table' then return false end
+    settle(key, line)
+    if type(redis.pcall('DEL', key)) == 'table' then return false end
+    local entries, limit = line.entries, line.limit
+    local count = admitted_count(entries, limit)
+    local admitted = 0
+    for i = 1, count do admitted = admitted + entries[i].weight end
+    local boundary = count > 0 and entries[count].fence or '0'
+    local members = { '-inf', format('h%s %s %d %s', line.shape, line.fence, admitted, boundary) }
+    for i, entry in ipairs(entries) do
+      local id, at = entry.id, #members
+      members[at + 1], members[at + 2] = format('%d', entry.expires - EXPIRY_SHIFT), 'e' .. id
+      members[at + 3], members[at + 4] = entry.fence, 'i' .. id
+      members[at + 5] = entry.fence
+      members[at + 6] = format('d%s %d ', id, entry.weight) .. entry.channel .. ' ' .. entry.who
+      -- A text that an earlier version has written may have thousands, and a call takes only so many arguments.
+      if #members > 1000 or i == #entries then
+        redis.call('ZADD', key, unpack(members))
+        members = {}
+      end
+    end
+    redis.call('PEXPIRE', key, life)
+    return true
+  end
+
+  -- nil if the text has become a sorted set, which is then asked instead.
   local function attempt_behind(key, claim, value)
     local line = read_line(value)
     local entries = line.entries
     local ahead = #entries
+    if ahead >= LONG and lengthen(key, line) then return nil end
     if ahead > 0 and line.shape ~= claim.shape then
       settle(key, line)
       return 'm ' .. line.shape
@@ -221,9 +283,9 @@ local function steps_in_line()
     local lease = fits and claim.ttl or claim.lease
     local fence = join(key, claim, lease, line.fence, line.sum, line.last, format_entries(entries))
     if line.changed then announce(entries, count, line.was_admitted, not fits) end
-    if fits then return format('g %s %d 0', fence, lease) end
+    if fits then return format('g %s %d 0 %d', fence, lease, claim.weight) end
     if count == ahead then announce_wanted(entries, count, match(claim.tail, '^%S+')) end
-    return waiting(fence, lease, entries, ahead)
+    return waiting(fence, lease, claim.weight, entries, ahead)
   end
 
   local function attempt(key, step, value)
@@ -234,29 +296,56 @@ local function steps_in_line()
     }
     local shape, limit, fence, sum, last, body = parse_head(value)
     -- Everybody who is stored fits beside the newcomer, expired or not, so nobody needs to be looked at.
-    if shape == asked and sum + weight <= limit and not find_claim(value, id) then
+    if shape == asked and sum + weight <= limit and #value < TEXT_BYTES and not find_claim(value, id) then
       fence = join(key, claim, claim.ttl, fence, sum, last, string.sub(value, body))
-      return 'g ' .. fence .. ' ' .. ttl .. ' 0'
+      return 'g ' .. fence .. ' ' .. ttl .. ' 0 ' .. weight
     end
     return attempt_behind(key, claim, value)
   end
 
+  -- Several claims of one key, or one where somebody waits. The answer has a letter for each: whether it is there no more
+  -- (0), is renewed and waits (1), or is renewed and admitted (g). So a renewal makes good for a message that was lost.
+  local function renew_in_line(key, step, value)
+    local line = read_line(value)
+    local entries = line.entries
+    local count = admitted_count(entries, line.limit)
+    local found, answers = {}, {}
+    for index, entry in ipairs(entries) do found[entry.id] = index end
+    for id, place, lease in string.gmatch(string.sub(step, 3), '(%S+) (%d+) (%d+)') do
+      local index = found[id]
+      local entry = entries[index or 0]
+      if entry and entry.fence == place then
+        local expires = math.max(entry.expires, NOW + lease)
+        line.changed = line.changed or TOUCH or expires > entry.expires
+        line.last = math.max(line.last, expires)
+        entry.expires = expires
+        answers[#answers + 1] = index <= count and 'g' or '1'
+      else
+        answers[#answers + 1] = '0'
+      end
+    end
+    settle(key, line)
+    return table.concat(answers)
+  end
+
   -- Never shorter, never revived, never another place.
   local function renew(key, step, value)
+    if not value then return (string.gsub(string.sub(step, 3), '%S+ %d+ %d+ ?', '0')) end
+    local shape, limit, last_fence, sum, last, body = parse_head(value)
     local id, place, lease = match(step, '^r (%S+) (%d+) (%d+)$')
-    local _, numbers = find_claim(value or '', id)
+    if not id or sum > limit then return renew_in_line(key, step, value) end
+    local _, numbers = find_claim(value, id)
     if not numbers then return '0' end
     local fence, weight, ends, rest = match(value, '^(%d+) (%d+) (%d+)() ', numbers)
     if not fence then damaged() end
     ends = tonumber(ends)
     if ends <= NOW or fence ~= place then return '0' end
     local expires = math.max(ends, NOW + lease)
-    if expires == ends and not TOUCH then return '1' end
-    local shape, _, last_fence, sum, last, body = parse_head(value)
+    if expires == ends and not TOUCH then return 'g' end
     local renewed = format('%s %s %d', fence, weight, expires)
     local lines = string.sub(value, body, numbers - 1) .. renewed .. string.sub(value, rest)
     write(key, shape, last_fence, sum, math.max(last, expires), lines)
-    return '1'
+    return 'g'
   end
 
   local function release_waited_for(key, id, value)
@@ -291,12 +380,10 @@ local function steps_in_line()
     return tonumber(ends) > NOW and '1' or '0'
   end
 
-  -- The line as it is, for people who look; nothing is changed.
-  local function view(_, _, value)
-    if not value then return '' end
-    local line = read_line(value)
-    local lines = { line.shape }
-    for i, entry in ipairs(line.entries) do
+  -- What is shown of a queue to people who look.
+  local function view_entries(shape, entries)
+    local lines = { shape }
+    for i, entry in ipairs(entries) do
       -- The place was taken when its fence was made, give or take a clock that was set back.
       local age = math.max(0, NOW - math.floor(entry.fence / 1000))
       local numbers = format('%s %d %d %d', entry.fence, entry.weight, entry.expires - NOW, age)
@@ -305,7 +392,48 @@ local function steps_in_line()
     return table.concat(lines, '\n')
   end
 
-  return { a = attempt, r = renew, x = release, v = view }
+  -- The line as it is; nothing is changed.
+  local function view(_, _, value)
+    if not value then return '' end
+    local line = read_line(value)
+    return view_entries(line.shape, line.entries)
+  end
+
+  -- Tells who was admitted before this key became a text.
+  local function tell_later(key, messages)
+    local _, limit, _, sum = parse_head(redis.call('GET', key))
+    tell(messages, sum > limit)
+  end
+
+-- @include long-line.lua
+
+  local short = { a = attempt, r = renew, x = release, v = view }
+  local long
+
+  -- `start` is the head of the sorted set and the claim that ends first.
+  local function take_long(key, step, start)
+    long = long or steps_in_long_line()
+    local letter = string.sub(step, 1, 1)
+    local answer, value, messages = long(key, letter, step, start)
+    if answer then return '~' .. answer end
+    answer = short[letter](key, step, value)
+    if #messages > 0 then tell_later(key, messages) end
+    return answer
+  end
+
+  local function take_short(key, step, value)
+    local answer = short[string.sub(step, 1, 1)](key, step, value)
+    return answer or take_long(key, step, redis.call('ZRANGE', key, 0, 1, 'WITHSCORES'))
+  end
+
+  -- The step of a client that expects a sorted set.
+  local function take_expected(key, step)
+    local start = redis.pcall('ZRANGE', key, 0, 1, 'WITHSCORES')
+    if start[1] then return take_long(key, step, start) end
+    return take_short(key, step, start.err and redis.call('GET', key))
+  end
+
+  return take_short, take_long, take_expected
 end
 
 -- The claim takes an empty line, or leaves it empty: most steps are one of these two, so they go straight through. What
@@ -324,7 +452,7 @@ local function alone(key, letter, step, value)
     local numbers = format('%s %s %d', fence, weight, NOW + ttl)
     local line = shape .. ' ' .. numbers .. '\n' .. id .. ' ' .. numbers .. ' ' .. tail .. '\n'
     redis.call('SET', key, line, 'PX', life)
-    return 'g ' .. fence .. ' ' .. ttl .. ' 0'
+    return 'g ' .. fence .. ' ' .. ttl .. ' 0 ' .. weight
   end
   if letter ~= 'x' or not value then return nil end
   local head, id, ends = match(value, '^(%S+ %d+ %d+) %d+ %d+\n(%S+) %d+ %d+ (%d+) [^\n]*\n$')
@@ -333,15 +461,19 @@ local function alone(key, letter, step, value)
   return tonumber(ends) > NOW and '1' or '0'
 end
 
-local in_line = nil
+local take_short, take_long, take_expected
 
 local function take(key, step)
   local letter = string.sub(step, 1, 1)
-  local value = redis.call('GET', key)
-  local answer = alone(key, letter, step, value)
+  local value = letter ~= '~' and redis.pcall('GET', key)
+  local is_other = value and value.err
+  local answer = not is_other and alone(key, letter, step, value)
   if answer then return answer end
-  in_line = in_line or steps_in_line()
-  return in_line[letter](key, step, value)
+  if not take_short then take_short, take_long, take_expected = steps_in_line() end
+  if letter == '~' then return take_expected(key, string.sub(step, 2)) end
+  -- What is neither a text nor a sorted set is refused by this call.
+  if is_other then return take_long(key, step, redis.call('ZRANGE', key, 0, 1, 'WITHSCORES')) end
+  return take_short(key, step, value)
 end
 
 -- What is wrong with one key must not take the answers of the others away.

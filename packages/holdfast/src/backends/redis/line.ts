@@ -22,8 +22,9 @@ import { NAME_BYTES_MAX, refOf } from '../../core/names.js'
 import { writeWho } from '../shared/who.js'
 import { type ReadLine, readLine, readVerdict } from './answers.js'
 import { renewGraceMs, settledSoon } from './clock.js'
-import { hungNode, redisError } from './errors.js'
+import { damagedKey, hungNode, isDamaged, redisError } from './errors.js'
 import type { RedisLink, Subscription } from './link.js'
+import { renewalGroups } from './renewals.js'
 import { scanNames } from './scan.js'
 import { type Answer, Steps, type StepsOptions } from './steps.js'
 
@@ -109,16 +110,23 @@ export class LineBackend implements Backend {
   }
 
   async renew(requests: readonly RenewRequest[]): Promise<readonly Renewal[]> {
-    const calls = requests.map(({ claim, fence, leaseMs }) =>
-      this.#steps.run(claim.resource, `r ${claim.id} ${fence ?? 0n} ${Math.ceil(leaseMs)}`, true),
-    )
+    const groups = renewalGroups(requests)
+    const calls = groups.map((group) => this.#steps.run(group.resource, group.step(), true))
     // One node of a cluster that is down, or hangs, must not cost the claims that live on the others.
     const graceMs = renewGraceMs(requests.map(({ leaseMs }) => leaseMs))
     const answers = await settledSoon(calls, graceMs, hungNode)
     const first = answers[0]
     if (first?.status === 'rejected' && answers.every(({ status }) => status === 'rejected'))
       throw first.reason
-    return answers.map(renewalIn)
+    const renewals: Renewal[] = requests.map(() => 'unknown')
+    for (const [index, group] of groups.entries()) {
+      const answer = answers[index] as PromiseSettledResult<Answer>
+      for (const { at, request, state, isAdmitted } of group.read(answer)) {
+        renewals[at] = state
+        if (isAdmitted) this.#admitted(request)
+      }
+    }
+    return renewals
   }
 
   async release({ id, resource }: Claim): Promise<Release> {
@@ -134,8 +142,9 @@ export class LineBackend implements Backend {
   async *list(prefix: string): AsyncGenerator<ResourceView, void, void> {
     const names = await scanNames(this.#link, this.#options.prefix, prefix)
     for (let from = 0; from < names.length; from += LIST_NAMES) {
-      const looks = names.slice(from, from + LIST_NAMES).map((name) => this.#look(name))
-      for (const { view } of await Promise.all(looks)) if (view.shape !== null) yield view
+      const looks = names.slice(from, from + LIST_NAMES).map((name) => this.#lookUnlessDamaged(name))
+      for (const look of await Promise.all(looks))
+        if (look !== null && look.view.shape !== null) yield look.view
     }
   }
 
@@ -173,8 +182,23 @@ export class LineBackend implements Backend {
     }
   }
 
+  /** null where the key holds something else: one damaged key must not hide all others from a listing. */
+  async #lookUnlessDamaged(resource: string): Promise<ReadLine | null> {
+    try {
+      return await this.#look(resource)
+    } catch (error) {
+      if (isDamaged(error)) return null
+      throw error
+    }
+  }
+
   async #look(resource: string): Promise<ReadLine> {
-    return readLine(resource, (await this.#steps.run(resource, 'v')).text)
+    const { text } = await this.#steps.run(resource, 'v')
+    try {
+      return readLine(resource, text)
+    } catch (error) {
+      throw damagedKey(resource, error)
+    }
   }
 
   /** Where to push, and who it is: the same for all claims of a client, most of the time. */
@@ -196,14 +220,12 @@ export class LineBackend implements Backend {
     this.#sink?.granted(id, BigInt(fence))
   }
 
+  /** A renewal says that a claim is admitted. If it still waits here, the message that should have told it was lost. */
+  #admitted({ claim: { id }, fence }: RenewRequest): void {
+    if (this.#waiting.delete(id)) this.#sink?.granted(id, fence)
+  }
+
   #wakeAll(): void {
     for (const resource of new Set(this.#waiting.values())) this.#sink?.hint(resource)
   }
-}
-
-function renewalIn(outcome: PromiseSettledResult<Answer>): Renewal {
-  if (outcome.status === 'rejected') return 'unknown'
-  const { text, unconfirmed } = outcome.value
-  if (text === '0') return 'lost'
-  return text === '1' && unconfirmed === null ? 'renewed' : 'unknown'
 }

@@ -229,7 +229,7 @@ export class RedlockBackend implements Backend {
           return { kind: 'failed', error: tooLate(resource) }
         }
         round.until = startedAt + leaseMs
-        return { kind: 'granted', fence: null, leaseMs }
+        return { kind: 'granted', fence: null, leaseMs, weight: claim.weight }
       }
       case 'refused': {
         const found = ballots.map((ballot) => (ballot?.kind === 'no' ? ballot.by : null))

@@ -61,7 +61,9 @@ export class SetNxBackend implements Backend {
 
   async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
     const take = await this.#store.take(claim, patience.leaseMs)
-    if (take.kind === 'taken') return { kind: 'granted', fence: take.fence, leaseMs: take.leaseMs }
+    if (take.kind === 'taken') {
+      return { kind: 'granted', fence: take.fence, leaseMs: take.leaseMs, weight: claim.weight }
+    }
     return { kind: 'refused', retryAfterMs: take.by.remainingMs, holder: take.by.holder }
   }
 

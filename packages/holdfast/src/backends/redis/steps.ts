@@ -4,13 +4,14 @@
  */
 
 import type { BackendUnavailableError } from '../../core/errors.js'
+import { CallLane } from './call-lane.js'
 import { afterReading } from './clock.js'
-import { notReplicated, redisError, stepError, strangeAnswer } from './errors.js'
-import { source } from './line.lua'
+import { isTornSlot, notReplicated, redisError, stepError, strangeAnswer } from './errors.js'
+import { source } from './line-script.js'
 import type { RedisLink } from './link.js'
 import { type ReplicaOptions, runConfirmed } from './replicas.js'
 import { Script } from './script.js'
-import { togetherOn } from './slot.js'
+import { slotOf, togetherOn } from './slot.js'
 
 export interface StepsOptions extends ReplicaOptions {
   readonly prefix: string
@@ -33,6 +34,8 @@ interface Step {
   readonly text: string
   /** Whether it must be confirmed by replicas, where they are asked at all. */
   readonly confirm: boolean
+  /** Attempts are questions of those who want something; everything else is for those who have it, or for people. */
+  readonly isUrgent: boolean
   readonly resolve: (answer: Answer) => void
   readonly reject: (error: unknown) => void
 }
@@ -43,11 +46,20 @@ interface Step {
  */
 const STEPS_MAX = 16
 
+/** What the answer of a long queue begins with, and a step that expects one. */
+const LONG = '~'
+
+/** How many names of long queues are kept in mind. Forgetting one costs an error that the server counts, and no more. */
+const LONG_NAMES_MAX = 1_000
+
 const LINE = new Script(source)
 
 export class Steps {
   readonly #link: RedisLink
   readonly #options: StepsOptions
+  /** The names whose queue was long when the server last answered for them. */
+  readonly #long = new Set<string>()
+  readonly #lanes = new Map<number, CallLane<Step>>()
   #pending: Step[] = []
   /** Calls that have not been answered. */
   #underWay = 0
@@ -59,7 +71,9 @@ export class Steps {
 
   run(resource: string, text: string, confirm = false): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.#pending.push({ resource, key: this.#options.prefix + resource, text, confirm, resolve, reject })
+      const key = this.#options.prefix + resource
+      const isUrgent = !text.startsWith('a ')
+      this.#pending.push({ resource, key, text, confirm, isUrgent, resolve, reject })
       if (this.#pending.length > 1) return
       // After everything that is ready to run has run, and before anything is waited for. While the server is at work
       // anyway, also after what has come in over other connections: whoever serves many has it go out together.
@@ -72,13 +86,21 @@ export class Steps {
     const pending = this.#pending
     this.#pending = []
     for (const group of togetherOn(this.#link, pending, ({ key }) => key)) {
-      for (let from = 0; from < group.length; from += STEPS_MAX) {
-        void this.#send(group.slice(from, from + STEPS_MAX))
-      }
+      this.#laneOf((group[0] as Step).key).add(group)
     }
   }
 
-  async #send(steps: readonly Step[]): Promise<void> {
+  /** One for a server; in a cluster one for each slot in use, so that a node that hangs holds up no other. */
+  #laneOf(key: string): CallLane<Step> {
+    const slot = this.#link.isCluster ? slotOf(this.#link.keyPrefix + key) : 0
+    const found = this.#lanes.get(slot)
+    if (found !== undefined) return found
+    const lane: CallLane<Step> = new CallLane(STEPS_MAX, (steps) => this.#send(steps, lane))
+    this.#lanes.set(slot, lane)
+    return lane
+  }
+
+  async #send(steps: readonly Step[], lane: CallLane<Step>): Promise<void> {
     this.#underWay += 1
     try {
       const confirm = this.#options.waitReplicas > 0 && steps.some((step) => step.confirm)
@@ -87,7 +109,8 @@ export class Steps {
         : { answers: await this.#plain(steps), confirmed: null }
       this.#settleAll(steps, answers, confirmed)
     } catch (error) {
-      for (const step of steps) step.reject(redisError(error, step.resource))
+      if (steps.length > 1 && isTornSlot(error)) lane.addAlone(steps)
+      else for (const step of steps) step.reject(redisError(error, step.resource))
     } finally {
       this.#underWay -= 1
     }
@@ -101,17 +124,28 @@ export class Steps {
   }
 
   #settle(step: Step, answer: unknown, confirmed: number | null): void {
-    const text = typeof answer === 'string' ? answer : String(answer)
-    if (text.startsWith('! ')) {
-      step.reject(stepError(text.slice(2), step.resource))
+    const said = typeof answer === 'string' ? answer : String(answer)
+    if (said.startsWith('! ')) {
+      step.reject(stepError(said.slice(2), step.resource))
       return
     }
+    const text = this.#noteLength(step.resource, said)
     const { waitReplicas } = this.#options
     const missing = step.confirm && confirmed !== null && confirmed < waitReplicas
     step.resolve({
       text,
       unconfirmed: missing ? notReplicated(confirmed, waitReplicas, step.resource) : null,
     })
+  }
+
+  /** Takes note of how long the queue is, and gives the answer itself. */
+  #noteLength(resource: string, said: string): string {
+    const isLong = said.startsWith(LONG)
+    if (!isLong && this.#long.size > 0) this.#long.delete(resource)
+    if (!isLong) return said
+    if (this.#long.size >= LONG_NAMES_MAX) this.#long.clear()
+    this.#long.add(resource)
+    return said.slice(LONG.length)
   }
 
   #plain(steps: readonly Step[]): Promise<unknown> {
@@ -130,9 +164,9 @@ export class Steps {
     const { fenceMemoryMs, channelPrefix } = this.#options
     const keys: string[] = []
     const args = [String(fenceMemoryMs), touch + channelPrefix]
-    for (const { key, text } of steps) {
+    for (const { key, text, resource } of steps) {
       keys.push(key)
-      args.push(text)
+      args.push(this.#long.size > 0 && this.#long.has(resource) ? LONG + text : text)
     }
     return [keys, args]
   }

@@ -18,14 +18,14 @@ import type {
   Verdict,
 } from '../../core/backend.js'
 import { UnsupportedError } from '../../core/errors.js'
-import { NAME_BYTES_MAX, refOf } from '../../core/names.js'
+import { refOf } from '../../core/names.js'
 import { every, jitteredPause, monotonicMs } from '../shared/clock.js'
 
 /** What the server keeps a lock for. */
 export interface LockSession {
   readonly isEnded: boolean
-  /** Calls back once, when it is over. At once if that was before. */
-  onEnd(listener: () => void): void
+  /** Calls back once, when it is over. At once if that was before. Gives what takes the listener away again. */
+  onEnd(listener: () => void): () => void
 }
 
 /** A lock that a connection has. */
@@ -65,6 +65,10 @@ export interface Keeping<Session extends LockSession = LockSession> {
   giveUp(held: Held<Session>, claim: Claim, isOverdue: boolean): Promise<boolean>
   /** Those whose connections are there and keep what they had. */
   alive(held: readonly Held<Session>[]): Promise<ReadonlySet<Held<Session>>>
+  /** Called before the caller gets the connection that has the lock, for its own statements. */
+  guard?(held: Held<Session>): Promise<void>
+  /** Asks over the lock's own connection, which the caller may have used, whether it still has the lock. */
+  isIntact?(held: Held<Session>): Promise<boolean>
   holder(resource: string): Promise<ConnectionView | null>
   /** Ends somebody's connection, and with it everything that the server keeps for it; or, where it can, only the lock. */
   end(connection: string, resource: string): Promise<boolean>
@@ -81,31 +85,14 @@ interface Entry<Session extends LockSession> {
   until: number
   since: number
   done: Promise<void>
+  /** Takes the listener off the session, which may outlive many claims. */
+  unlisten: () => void
 }
 
 /** How often locks are looked at whose claims nobody renews any more. */
 const EXPIRY_MS = 100
 const SEEN_OFF_MS = 2_000
 const SEEN_OFF_STEP_MS = 10
-
-/** What every recipe of this kind guarantees. */
-export const CONNECTION_GUARANTEES: Guarantees = {
-  keptBy: 'connection',
-  safety: 'single-node',
-  // Fences are the server's time: nothing remembers the last one, so a clock that is set back takes it back, too.
-  fencing: 'best-effort',
-  waiting: 'poll',
-  fair: false,
-  weights: 'none',
-  shows: 'connections',
-  limitMax: 1,
-  clock: 'none',
-  ttlMinMs: 50,
-  // The server gives up a connection that is silent for longer than this, and every claim speaks up in a third of it.
-  ttlMaxMs: 60_000,
-  ttlStepMs: 1,
-  nameBytesMax: NAME_BYTES_MAX,
-}
 
 export class ConnectionBackend<Session extends LockSession = LockSession> implements Backend {
   readonly name: string
@@ -166,6 +153,7 @@ export class ConnectionBackend<Session extends LockSession = LockSession> implem
       until: now + claim.ttlMs,
       since: now,
       done,
+      unlisten: () => {},
     }
     this.#entries.set(claim.resource, entry)
     let held: Held<Session> | null
@@ -182,10 +170,11 @@ export class ConnectionBackend<Session extends LockSession = LockSession> implem
     entry.held = held
     entry.phase = 'held'
     entry.until = monotonicMs() + claim.ttlMs
-    held.session.onEnd(() => this.#lost(entry))
+    entry.unlisten = held.session.onEnd(() => this.#lost(entry))
     if (!entry.isAbandoned) {
       // Nothing can have ended before the statement was sent, and a connection may have been opened first.
-      return { kind: 'granted', fence: held.fence, leaseMs: claim.ttlMs + held.sentAt - now }
+      const leaseMs = claim.ttlMs + held.sentAt - now
+      return { kind: 'granted', fence: held.fence, leaseMs, weight: claim.weight }
     }
     await this.#leave(entry)
     return { kind: 'refused', retryAfterMs: null, holder: null }
@@ -196,9 +185,12 @@ export class ConnectionBackend<Session extends LockSession = LockSession> implem
     const { claim } = entry
     const held = entry.held as Held<Session>
     const alive = await this.#keeping.alive([held])
-    if (!alive.has(held) || entry.phase !== 'held') return { kind: 'refused', retryAfterMs: 0, holder: null }
+    if (!alive.has(held) || entry.phase !== 'held') {
+      this.#gone(entry)
+      return { kind: 'refused', retryAfterMs: 0, holder: null }
+    }
     entry.until = monotonicMs() + claim.ttlMs
-    return { kind: 'granted', fence: held.fence, leaseMs: claim.ttlMs }
+    return { kind: 'granted', fence: held.fence, leaseMs: claim.ttlMs, weight: claim.weight }
   }
 
   async renew(requests: readonly RenewRequest[]): Promise<readonly Renewal[]> {
@@ -211,7 +203,11 @@ export class ConnectionBackend<Session extends LockSession = LockSession> implem
     const alive = held.length > 0 ? await this.#keeping.alive(held) : new Set<Held<Session>>()
     return requests.map(({ leaseMs }, index) => {
       const entry = meant[index]
-      if (!entry?.held || entry.phase !== 'held' || !alive.has(entry.held)) return 'lost'
+      if (!entry?.held || entry.phase !== 'held') return 'lost'
+      if (!alive.has(entry.held)) {
+        this.#gone(entry)
+        return 'lost'
+      }
       entry.until = Math.max(entry.until, monotonicMs() + leaseMs)
       return 'held'
     })
@@ -294,10 +290,36 @@ export class ConnectionBackend<Session extends LockSession = LockSession> implem
     await this.#keeping.close()
   }
 
-  /** The connection that has the lock of this claim; null where there is none. */
-  sessionOf({ id, resource }: Claim): Session | null {
+  /** The connection that has the lock of this claim, for the caller's statements; null where there is none. */
+  async lend(claim: Claim): Promise<Session | null> {
+    const held = this.#heldBy(claim)
+    if (held === null) return null
+    await this.#keeping.guard?.(held)
+    return held.session
+  }
+
+  /** Whether the claim's connection has kept the lock until now. If it has not, the hold is lost. */
+  async isIntact(claim: Claim): Promise<boolean> {
+    const held = this.#heldBy(claim)
+    if (held === null) return false
+    if (this.#keeping.isIntact === undefined || (await this.#keeping.isIntact(held))) return true
+    this.#sink?.lost(claim.id, 'transaction-ended')
+    return false
+  }
+
+  #heldBy({ id, resource }: Claim): Held<Session> | null {
     const entry = this.#entries.get(resource)
-    return entry?.claim.id === id && entry.phase === 'held' ? (entry.held?.session ?? null) : null
+    return entry?.claim.id === id && entry.phase === 'held' ? entry.held : null
+  }
+
+  /**
+   * The store no longer keeps the lock, though the connection seems to live. A transaction that is over protects nothing,
+   * so its connection is closed at once and what the caller still sends over it fails.
+   */
+  #gone(entry: Entry<Session>): void {
+    if (entry.phase !== 'held' || this.#keeping.isIntact === undefined) return
+    this.#sink?.lost(entry.claim.id, 'transaction-ended')
+    this.#leave(entry, true).catch(() => {})
   }
 
   #lost(entry: Entry<Session>): void {
@@ -308,6 +330,7 @@ export class ConnectionBackend<Session extends LockSession = LockSession> implem
   }
 
   #forget(entry: Entry<Session>): void {
+    entry.unlisten()
     if (this.#entries.get(entry.claim.resource) === entry) this.#entries.delete(entry.claim.resource)
   }
 

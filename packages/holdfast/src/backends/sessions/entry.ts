@@ -32,8 +32,8 @@ export interface Meant<Session, Own> {
   readonly entry: Entry<Session, Own> | null
 }
 
-/** Nobody knows what became of it. */
-export function isUnanswered(error: unknown): boolean {
+/** The store was not reached, or did not answer: the request says nothing about the claim, and may succeed when repeated. */
+export function isOutage(error: unknown): boolean {
   return error instanceof BackendUnavailableError || error instanceof OutcomeUnknownError
 }
 

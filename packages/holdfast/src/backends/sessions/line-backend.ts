@@ -21,7 +21,7 @@ import { OutcomeUnknownError } from '../../core/errors.js'
 import { admittedCount, blockersOf, sameShape } from '../../core/line.js'
 import { every, monotonicMs } from '../shared/clock.js'
 import { NOBODY_KNOWN } from '../shared/who.js'
-import { type Asked, type Entry, isUnanswered, type Meant, settled } from './entry.js'
+import { type Asked, type Entry, isOutage, type Meant, settled } from './entry.js'
 import type { Confirmed, Joined, LineNode, LineNodes, NodeSession, OwnNode, Read } from './nodes.js'
 import { SessionPool } from './session-pool.js'
 
@@ -133,7 +133,7 @@ export class LineBackend<Session extends NodeSession, Own extends OwnNode> imple
       entry.phase = 'standing'
       if (error instanceof OutcomeUnknownError) this.#pool.doubt(session)
       // Without a connection nothing was done; but an earlier try of the claim may have been.
-      else if (!isUnanswered(error)) this.#forget(entry)
+      else if (!isOutage(error)) this.#forget(entry)
       throw error
     }
     entry.own = joined.own
@@ -146,7 +146,7 @@ export class LineBackend<Session extends NodeSession, Own extends OwnNode> imple
 
   async #judge(entry: Entry<Session, Own>, own: Own, read: Read, asked: Asked): Promise<Verdict> {
     const { claim } = entry
-    const { shape } = claim
+    const { shape, weight } = claim
     const ahead = read.line.slice(0, -1)
     const [first] = ahead
     if (first !== undefined && !sameShape(first.shape, shape)) {
@@ -160,7 +160,7 @@ export class LineBackend<Session extends NodeSession, Own extends OwnNode> imple
     const leaseMs = Math.min(asked.claim.ttlMs, read.aliveUntil - asked.at)
     if (first === undefined || admittedCount([...weighed, claim], shape.limit) > ahead.length) {
       this.#stopWatching(entry)
-      return { kind: 'granted', fence: own.fence, leaseMs }
+      return { kind: 'granted', fence: own.fence, leaseMs, weight }
     }
     const holder = (await this.#nodes.holderOf(claim, first)) ?? NOBODY_KNOWN
     if (asked.patience.waitMs === 0) {
@@ -168,7 +168,8 @@ export class LineBackend<Session extends NodeSession, Own extends OwnNode> imple
       return { kind: 'refused', retryAfterMs: null, holder }
     }
     this.#watch(entry, own, weighed)
-    return { kind: 'waiting', fence: own.fence, leaseMs, ahead: ahead.length, retryAfterMs: null, holder }
+    const { fence } = own
+    return { kind: 'waiting', fence, leaseMs, weight, ahead: ahead.length, retryAfterMs: null, holder }
   }
 
   /**
@@ -226,7 +227,7 @@ export class LineBackend<Session extends NodeSession, Own extends OwnNode> imple
     try {
       return await this.#nodes.confirm(session, own)
     } catch (error) {
-      if (isUnanswered(error)) return null
+      if (isOutage(error)) return null
       throw error
     }
   }
@@ -246,7 +247,7 @@ export class LineBackend<Session extends NodeSession, Own extends OwnNode> imple
         to = session
       }
     } catch (error) {
-      if (!isUnanswered(error)) throw error
+      if (!isOutage(error)) throw error
       if (to !== null) this.#pool.doubt(to)
     } finally {
       if (to !== null) this.#pool.leave(to)

@@ -8,7 +8,7 @@ import type { Renewal } from '../../core/backend.js'
 import { BackendUnavailableError, InvalidInputError, UnsupportedError } from '../../core/errors.js'
 import type { ClaimRef, RenewAsk } from '../../core/records.js'
 import { every, monotonicMs } from '../shared/clock.js'
-import { isUnanswered } from './entry.js'
+import { isOutage } from './entry.js'
 import type { NodeSession } from './nodes.js'
 import { SessionPool } from './session-pool.js'
 
@@ -205,7 +205,7 @@ export class Owners<Session extends OwnerSession, Kept> {
     try {
       return await this.#keeping.confirm(session, owned)
     } catch (error) {
-      if (isUnanswered(error)) return null
+      if (isOutage(error)) return null
       throw error
     }
   }
@@ -226,7 +226,7 @@ export class Owners<Session extends OwnerSession, Kept> {
       }
     } catch (error) {
       // The confirmation that follows says what can be said; it does not promise more than the session keeps.
-      if (!isUnanswered(error)) throw error
+      if (!isOutage(error)) throw error
       if (to !== null) this.#pool.doubt(to)
     } finally {
       if (to !== null) this.#pool.leave(to)

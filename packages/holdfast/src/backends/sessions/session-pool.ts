@@ -1,3 +1,4 @@
+import { asyncContexts } from '../../core/async-context.js'
 import { ClosedError } from '../../core/errors.js'
 import type { NodeSession } from './nodes.js'
 
@@ -47,7 +48,9 @@ export class SessionPool<S extends NodeSession> {
   }
 
   #begin(key: number): Current<S> {
-    const current: Current<S> = { started: this.#started(key), session: null }
+    // Later callers use the session too, so it must not keep the async context of the first one.
+    const started = asyncContexts.outside(() => this.#started(key))
+    const current: Current<S> = { started, session: null }
     this.#current.set(key, current)
     current.started.then(
       (session) => {

@@ -1,12 +1,18 @@
 /** Time and chance for the backends that have no need of a clock of their own kind. */
 
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
+import { asyncContexts } from '../../core/async-context.js'
 
 /** Short, and different for every client that is ever likely to meet another. */
 export function randomName(): string {
   return randomBytes(9).toString('hex')
+}
+
+/** A whole number from 0 to one less than `limit`. */
+export function randomBelow(limit: number): number {
+  return randomInt(limit)
 }
 
 interface Pending {
@@ -69,9 +75,9 @@ export function monotonicMs(): number {
   return performance.now()
 }
 
-/** Runs something again and again until it is stopped. It keeps no process alive. */
+/** Runs something again and again until it is stopped, in the async context of no caller. It keeps no process alive. */
 export function every(ms: number, run: () => void): () => void {
-  const timer = setInterval(run, ms)
+  const timer = asyncContexts.outside(() => setInterval(run, ms))
   timer.unref()
   return () => clearInterval(timer)
 }

@@ -62,13 +62,42 @@ export function malformed(backend: string, resource: string | null, what: string
   )
 }
 
-/** The answer of the routine that takes a place. Its columns have the same names on every database. */
-export function readTaken(row: Row | undefined, claim: Claim, backend: string): Taken {
+/**
+ * The answer of the routine that takes a place. Its columns have the same names on every database. They do not say what the
+ * claim weighs, so `weightOf` reads that from the row: null means that the row is gone. A claim of weight 1 cannot weigh less.
+ */
+export async function readTaken(
+  row: Row | undefined,
+  claim: Claim,
+  backend: string,
+  weightOf: (fence: bigint) => Promise<number | null>,
+): Promise<Taken> {
+  const taken = takenIn(row, claim, backend)
+  const { verdict, isWanted } = taken
+  if (claim.weight === 1 || (verdict.kind !== 'granted' && verdict.kind !== 'waiting')) return taken
+  const weight = await weightOf(verdict.fence as bigint)
+  // The claim ended between the two statements, so it neither holds nor waits any more.
+  if (weight === null) return { verdict: { kind: 'refused', retryAfterMs: 0, holder: null }, isWanted: false }
+  return { verdict: { ...verdict, weight }, isWanted }
+}
+
+/** The weight in a row that was read for it. */
+export function weightIn(row: Row | undefined, claim: Claim, backend: string): number | null {
+  if (row === undefined) return null
+  return new RowReader(row, (what) => malformed(backend, claim.resource, what)).integer(
+    'weight',
+    1,
+    LIMIT_MAX,
+  )
+}
+
+function takenIn(row: Row | undefined, claim: Claim, backend: string): Taken {
+  const { weight } = claim
   const reader = new RowReader(row, (what) => malformed(backend, claim.resource, what))
   const isWanted = reader.flag('is_wanted')
   const kind = reader.text('verdict')
   if (kind === 'granted') {
-    return { verdict: { kind, fence: fenceIn(reader), leaseMs: msIn(reader, 'lease_us') }, isWanted }
+    return { verdict: { kind, fence: fenceIn(reader), leaseMs: msIn(reader, 'lease_us'), weight }, isWanted }
   }
   if (kind === 'mismatched') {
     const shape = {
@@ -83,7 +112,7 @@ export function readTaken(row: Row | undefined, claim: Claim, backend: string): 
   const ahead = reader.integer('ahead', 0, Number.MAX_SAFE_INTEGER)
   const leaseMs = msIn(reader, 'lease_us')
   return {
-    verdict: { kind: 'waiting', fence: fenceIn(reader), leaseMs, ahead, retryAfterMs, holder },
+    verdict: { kind: 'waiting', fence: fenceIn(reader), leaseMs, weight, ahead, retryAfterMs, holder },
     isWanted,
   }
 }

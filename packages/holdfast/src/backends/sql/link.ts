@@ -28,8 +28,11 @@ export interface SqlSession<Client = unknown> extends SqlRunner {
   /** The driver's own connection, for the caller's statements in a transaction. */
   readonly client: Client
   readonly isEnded: boolean
-  /** Calls back once, when the connection is closed by anybody, or has broken. At once if that was before. */
-  onEnd(listener: () => void): void
+  /**
+   * Calls back once, when the connection is closed by anybody, or has broken. At once if that was before. Gives what takes
+   * the listener away again.
+   */
+  onEnd(listener: () => void): () => void
   /** Gives it back to the pool, as clean as it came. */
   release(): void
   /** Closes it, so that the server forgets everything that it kept for it. */

@@ -2,12 +2,8 @@
 
 import type { Claim, Guarantees, Owner, Patience } from '../../core/backend.js'
 import { HoldfastError, LockTimeoutError, SerializationError } from '../../core/errors.js'
-import {
-  CONNECTION_GUARANTEES,
-  type ConnectionView,
-  type Held,
-  type Keeping,
-} from '../sessions/connection-backend.js'
+import { type ConnectionView, type Held, type Keeping } from '../sessions/connection-backend.js'
+import { CONNECTION_GUARANTEES } from '../sessions/connection-guarantees.js'
 import { monotonicMs } from '../shared/clock.js'
 import { KeptSession, type Preparation } from './kept-session.js'
 import type { SqlLink, SqlRunner, SqlSession, Statement } from './link.js'
@@ -18,20 +14,43 @@ export interface TransactionRecipe extends Preparation {
   readonly name: string
   readonly guarantees: Pick<Guarantees, 'fencing' | 'waiting'>
   readonly schema?: string
-  /** Begins a transaction, and says in it whose it is. Nothing of that outlives it. */
-  begin(session: SqlRunner, isolation: Isolation, owner: Owner): Promise<void>
+  /**
+   * Begins a transaction, and says in it whose it is. Nothing of that outlives it. Gives the mark that tells it from every
+   * other transaction, also from those of other servers.
+   */
+  begin(session: SqlRunner, isolation: Isolation, owner: Owner): Promise<string>
   /**
    * Takes the lock in the transaction that has begun, within `waitMs`; 0 does not wait. Gives the fence, or null where
    * somebody else has it. `control` is another connection, for what must not be part of the transaction.
    */
-  lock(session: SqlRunner, control: SqlRunner, resource: string, waitMs: number): Promise<bigint | null>
+  lock(
+    session: SqlRunner,
+    control: SqlRunner,
+    resource: string,
+    mark: string,
+    waitMs: number,
+  ): Promise<bigint | null>
+  /** Called before the caller gets the connection, where `isOpen` needs something to look for. */
+  guard?(session: SqlRunner): Promise<void>
+  /** Asks over the connection of the transaction whether that transaction is still open, and not another one. */
+  isOpen(session: SqlRunner, mark: string): Promise<boolean>
   /** Ends the statement that a connection is at. Recipes that never wait in the server have none. */
   cancel?(control: SqlRunner, connection: string): Promise<void>
-  /** Those of the connections that are there and in a transaction. */
-  alive(control: SqlRunner, connections: readonly string[]): Promise<ReadonlySet<string>>
+  /**
+   * The indexes of those whose transactions are open and have the lock. `control` may be connected to another server by
+   * now, after a failover, so a number that one server gave to a connection proves nothing by itself.
+   */
+  alive(control: SqlRunner, held: readonly LockedTransaction[]): Promise<ReadonlySet<number>>
   holder(control: SqlRunner, resource: string): Promise<ConnectionView | null>
   end(control: SqlRunner, connection: string): Promise<boolean>
   migrate?(link: SqlLink): Promise<void>
+}
+
+/** A transaction that has a lock, as `alive` looks for it. */
+export interface LockedTransaction {
+  readonly connection: string
+  readonly resource: string
+  readonly mark: string
 }
 
 export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
@@ -53,6 +72,9 @@ interface Taking {
   cancelled: Promise<void> | null
 }
 
+/** `take` makes every one that is given to the other methods. */
+type OwnHeld = Held<SqlSession> & LockedTransaction
+
 export class OwnTransactions implements Keeping<SqlSession> {
   readonly name: string
   readonly guarantees: Guarantees
@@ -65,10 +87,10 @@ export class OwnTransactions implements Keeping<SqlSession> {
   readonly #ids = new WeakMap<object, string>()
   readonly #taking = new Map<string, Taking>()
 
-  /** The connections to ask after next. */
-  readonly #asked = new Set<string>()
+  /** The transactions to ask after next. */
+  readonly #asked = new Set<OwnHeld>()
   #asking: Promise<void> = Promise.resolve()
-  #next: Promise<ReadonlySet<string>> | null = null
+  #next: Promise<ReadonlySet<OwnHeld>> | null = null
 
   constructor(link: SqlLink, recipe: TransactionRecipe, isolation: Isolation) {
     this.name = recipe.name
@@ -89,7 +111,7 @@ export class OwnTransactions implements Keeping<SqlSession> {
     await this.#recipe.migrate?.(this.#link)
   }
 
-  async take(claim: Claim, patience: Patience): Promise<Held<SqlSession> | null> {
+  async take(claim: Claim, patience: Patience): Promise<OwnHeld | null> {
     const { session: control } = await this.#control.ready()
     const session = await this.#link.session()
     try {
@@ -102,7 +124,7 @@ export class OwnTransactions implements Keeping<SqlSession> {
       // What is cancelled is whatever the connection is at by then, which must not be somebody else's statement.
       if (taking.cancelled !== null) await taking.cancelled
       this.#taking.delete(claim.id)
-      if (locked !== null) return { ...locked, session, connection }
+      if (locked !== null) return { ...locked, session, connection, resource: claim.resource }
       await session.run(ROLLBACK)
       session.release()
       return null
@@ -147,13 +169,13 @@ export class OwnTransactions implements Keeping<SqlSession> {
     control: SqlRunner,
     { resource, owner }: Claim,
     waitMs: number,
-  ): Promise<Pick<Held<SqlSession>, 'fence' | 'sentAt'> | null> {
+  ): Promise<Pick<OwnHeld, 'fence' | 'mark' | 'sentAt'> | null> {
     for (let tries = 1; ; tries += 1) {
-      await this.#recipe.begin(session, this.#isolation, owner)
+      const mark = await this.#recipe.begin(session, this.#isolation, owner)
       const sentAt = monotonicMs()
       try {
-        const fence = await this.#recipe.lock(session, control, resource, waitMs)
-        return fence === null ? null : { fence, sentAt }
+        const fence = await this.#recipe.lock(session, control, resource, mark, waitMs)
+        return fence === null ? null : { fence, mark, sentAt }
       } catch (error) {
         if (error instanceof LockTimeoutError) return null
         if (!(error instanceof SerializationError) || tries === TRIES) throw error
@@ -180,20 +202,30 @@ export class OwnTransactions implements Keeping<SqlSession> {
     return true
   }
 
-  async alive(held: readonly Held<SqlSession>[]): Promise<ReadonlySet<Held<SqlSession>>> {
-    for (const { connection } of held) this.#asked.add(connection)
+  /** Prepares the connection for the caller's statements, any of which may end the transaction. */
+  async guard({ session }: OwnHeld): Promise<void> {
+    await this.#recipe.guard?.(session)
+  }
+
+  async isIntact({ session, mark }: OwnHeld): Promise<boolean> {
+    return !session.isEnded && (await this.#recipe.isOpen(session, mark))
+  }
+
+  async alive(held: readonly OwnHeld[]): Promise<ReadonlySet<OwnHeld>> {
+    for (const each of held) this.#asked.add(each)
     const there = await this.#answerToAll()
-    return new Set(held.filter(({ session, connection }) => !session.isEnded && there.has(connection)))
+    return new Set(held.filter((each) => !each.session.isEnded && there.has(each)))
   }
 
   /** While one question is under way, the others gather and go out together, so that none waits for more than two. */
-  #answerToAll(): Promise<ReadonlySet<string>> {
+  #answerToAll(): Promise<ReadonlySet<OwnHeld>> {
     this.#next ??= this.#asking.then(async () => {
-      const connections = [...this.#asked]
+      const asked = [...this.#asked]
       this.#asked.clear()
       this.#next = null
       const { session: control } = await this.#control.ready()
-      return await this.#recipe.alive(control, connections)
+      const alive = await this.#recipe.alive(control, asked)
+      return new Set(asked.filter((_, index) => alive.has(index)))
     })
     const answer = this.#next
     this.#asking = answer.then(

@@ -50,7 +50,7 @@ interface PooledClient {
 /** A connection out of a pool, until it is given back, closed, or broken. */
 export abstract class PooledSession<Client extends PooledClient> implements SqlSession<Client> {
   readonly client: Client
-  readonly #listeners: (() => void)[] = []
+  readonly #listeners = new Set<() => void>()
   #state: 'open' | 'ended' | 'given back' = 'open'
   readonly #onEnd = (): void => this.destroy()
 
@@ -70,9 +70,10 @@ export abstract class PooledSession<Client extends PooledClient> implements SqlS
     return this.#state !== 'open'
   }
 
-  onEnd(listener: () => void): void {
+  onEnd(listener: () => void): () => void {
     if (this.#state === 'ended') listener()
-    else this.#listeners.push(listener)
+    else this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
   async run(statement: Statement, values: readonly unknown[] = []): Promise<SqlResult> {
@@ -87,6 +88,7 @@ export abstract class PooledSession<Client extends PooledClient> implements SqlS
   release(): void {
     if (this.#state !== 'open') return
     this.#state = 'given back'
+    this.#listeners.clear()
     this.#unlisten()
     this.client.release()
   }

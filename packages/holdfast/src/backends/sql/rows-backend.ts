@@ -148,9 +148,9 @@ export class RowsBackend implements Backend {
     if (hasExpired) return null
     const decision = decide(live, claim, patience, now)
     if (decision.kind !== 'stand' || decision.extend || decision.weight !== decision.place.weight) return null
-    const { admitted, leaseMs, ahead, retryAfterMs, holder } = decision
-    if (admitted) return { kind: 'granted', fence: place, leaseMs }
-    return { kind: 'waiting', fence: place, leaseMs, ahead, retryAfterMs, holder }
+    const { admitted, leaseMs, weight, ahead, retryAfterMs, holder } = decision
+    if (admitted) return { kind: 'granted', fence: place, leaseMs, weight }
+    return { kind: 'waiting', fence: place, leaseMs, weight, ahead, retryAfterMs, holder }
   }
 
   /** Keeps account of where the claim stands, so that later requests know where to look. */

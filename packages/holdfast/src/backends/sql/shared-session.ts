@@ -2,12 +2,8 @@
 
 import type { Claim, Guarantees, Owner } from '../../core/backend.js'
 import { BackendUnavailableError, UnsupportedError } from '../../core/errors.js'
-import {
-  CONNECTION_GUARANTEES,
-  type ConnectionView,
-  type Held,
-  type Keeping,
-} from '../sessions/connection-backend.js'
+import { type ConnectionView, type Held, type Keeping } from '../sessions/connection-backend.js'
+import { CONNECTION_GUARANTEES } from '../sessions/connection-guarantees.js'
 import { monotonicMs } from '../shared/clock.js'
 import { KeptSession } from './kept-session.js'
 import type { SqlLink, SqlRunner, SqlSession, Statement } from './link.js'

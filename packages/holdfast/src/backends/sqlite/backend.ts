@@ -149,6 +149,10 @@ class SqliteBackend implements Backend {
     }
   }
 
+  silence(): string | null {
+    return this.#connection.silence
+  }
+
   async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
     const place = this.#placed.get(claim.id)
     if (place !== undefined) {
@@ -224,7 +228,8 @@ class SqliteBackend implements Backend {
 
   #renewOne(sql: Sql, request: RenewRequest, now: number): Renewal {
     const { claim } = request
-    const found = this.#store.find(sql, claim)
+    // Only this place is meant, and it is found without searching a long queue.
+    const found = request.fence === null ? undefined : this.#store.findAt(sql, claim, Number(request.fence))
     const expiresAt = renewedExpiry(found, request, now)
     if (found === undefined || expiresAt === null) return 'lost'
     if (expiresAt !== found.expiresAt) this.#store.renew(sql, claim.resource, found.place, expiresAt)
@@ -233,7 +238,9 @@ class SqliteBackend implements Backend {
 
   async release(claim: Claim): Promise<Release> {
     this.#attempts.end(claim.id)
-    const wasLive = await this.#connection.write((sql) => this.#store.leave(sql, claim, this.#now()))
+    const wasLive = await this.#connection.write((sql) => {
+      return this.#store.leave(sql, claim, this.#placed.get(claim.id), this.#now())
+    })
     this.#placed.delete(claim.id)
     return wasLive ? 'released' : 'gone'
   }
@@ -297,8 +304,8 @@ class SqliteBackend implements Backend {
 }
 
 function verdictOf(decision: Standing, place: number): Verdict {
-  const { admitted, leaseMs, ahead, retryAfterMs, holder } = decision
+  const { admitted, leaseMs, weight, ahead, retryAfterMs, holder } = decision
   const fence = BigInt(place)
-  if (admitted) return { kind: 'granted', fence, leaseMs }
-  return { kind: 'waiting', fence, leaseMs, ahead, retryAfterMs, holder }
+  if (admitted) return { kind: 'granted', fence, leaseMs, weight }
+  return { kind: 'waiting', fence, leaseMs, weight, ahead, retryAfterMs, holder }
 }

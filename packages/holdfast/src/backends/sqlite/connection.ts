@@ -11,7 +11,7 @@ import {
 import type { DriverName, SqliteDatabase, SqliteStatement } from './client.js'
 import { breathe, elapsedMs, jittered, type Machine, Pauses } from './clock.js'
 import { pickDriver } from './driver.js'
-import { busyError, driverError, isBusy, isNoTransaction } from './errors.js'
+import { busyAdvice, busyError, driverError, isBusy, isNoTransaction } from './errors.js'
 import { prepareFile, refuseNetworkFileSystem } from './file-system.js'
 import { rowOf } from './rows.js'
 import { initialise, isInitialised } from './schema.js'
@@ -54,6 +54,8 @@ export class Connection {
   readonly #statements = new Map<string, SqliteStatement>()
   #database: SqliteDatabase | null = null
   #gathered: Write[] = []
+  /** How many requests wait for another process to finish writing. */
+  #blocked = 0
   /**
    * Set when the tables are there, so that a hasty request finds the backend not open rather than half open.
    */
@@ -95,6 +97,11 @@ export class Connection {
   async read<T>(work: (sql: Sql) => T): Promise<T> {
     if (!this.#ready) throw this.#notOpen()
     return await this.#patiently(() => work(this.#sql))
+  }
+
+  /** Why requests are not answered just now; null where nothing keeps them. */
+  get silence(): string | null {
+    return this.#blocked > 0 ? busyAdvice(this.path) : null
   }
 
   close(): void {
@@ -213,7 +220,9 @@ export class Connection {
         const waitedMs = elapsedMs() - startedAt
         if (waitedMs >= busyMs) throw busyError(this.path, waitedMs, error)
       }
+      this.#blocked += 1
       await this.#pauses.start(jittered(pauseMs))
+      this.#blocked -= 1
       pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)
     }
   }

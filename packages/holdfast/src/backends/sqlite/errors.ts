@@ -67,12 +67,21 @@ export function isNoTransaction(error: unknown): boolean {
   return error instanceof Error && error.message.includes('no transaction is active')
 }
 
+/** What blocks every name of the file. */
+const STOPPED =
+  'A process that is stopped inside a transaction (SIGSTOP, a paused container) blocks all names of the file until it goes ' +
+  'on or ends. Find it with `fuser` or `lsof`, and let it go on or end it.'
+
 export function busyError(path: string, waitedMs: number, cause: unknown): BackendUnavailableError {
   return new BackendUnavailableError(
-    `The SQLite database ${quote(path)} was busy for ${Math.round(waitedMs)} ms, so nothing was done. ` +
-      'A process that stands still inside a transaction blocks all others; find it with `fuser` or `lsof`.',
+    `The SQLite database ${quote(path)} was busy for ${Math.round(waitedMs)} ms, so nothing was done. ${STOPPED}`,
     { backend: 'sqlite', cause },
   )
+}
+
+/** For a request that was given up before `busyMs` was over. */
+export function busyAdvice(path: string): string {
+  return `Another process has the write lock of the SQLite database ${quote(path)}. ${STOPPED}`
 }
 
 /**

@@ -14,10 +14,11 @@ const JOIN = `INSERT INTO places (resource, place, id, kind, line_limit, weight,
   pid, client, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const STAND = `UPDATE places SET weight = ?, expires_at = ? WHERE resource = ? AND place = ?`
 const LEAVE = `DELETE FROM places WHERE resource = ? AND place = ?`
+const LEAVE_PLACE = `DELETE FROM places WHERE resource = ? AND place = ? AND id = ? AND expires_at > ?`
 const LEAVE_LIVE = `DELETE FROM places WHERE resource = ? AND id = ? AND expires_at > ?`
 const LEAVE_DEAD = `DELETE FROM places WHERE resource = ? AND id = ?`
 const CLEAR = `DELETE FROM places WHERE resource = ? AND expires_at <= ?`
-const FIND = `SELECT place, expires_at FROM places WHERE resource = ? AND id = ?`
+const FIND_AT = `SELECT place, expires_at FROM places WHERE resource = ? AND place = ? AND id = ?`
 const RENEW = `UPDATE places SET expires_at = ? WHERE resource = ? AND place = ?`
 const NAMES_FROM = `SELECT DISTINCT resource FROM places WHERE resource >= ? ORDER BY resource LIMIT ?`
 const NAMES_AFTER = `SELECT DISTINCT resource FROM places WHERE resource > ? ORDER BY resource LIMIT ?`
@@ -80,15 +81,23 @@ export class LineStore {
     sql(LEAVE).run(resource, place)
   }
 
-  /** Removes the claim's own entry, and says whether it still counted. */
-  leave(sql: Sql, claim: Claim, now: number): boolean {
+  /**
+   * Removes the claim's own entry, and says whether it still counted. By its place it is found at once; searching for the
+   * id reads the whole queue.
+   */
+  leave(sql: Sql, claim: Claim, place: number | undefined, now: number): boolean {
+    if (place !== undefined) {
+      const { changes } = sql(LEAVE_PLACE).run(claim.resource, place, claim.id, now)
+      if (Number(changes) > 0) return true
+    }
     if (Number(sql(LEAVE_LIVE).run(claim.resource, claim.id, now).changes) > 0) return true
     sql(LEAVE_DEAD).run(claim.resource, claim.id)
     return false
   }
 
-  find(sql: Sql, claim: Claim): Pick<StoredPlace, 'place' | 'fence' | 'expiresAt'> | undefined {
-    const found = sql(FIND).get(claim.resource, claim.id)
+  /** The claim's entry at one place. */
+  findAt(sql: Sql, claim: Claim, at: number): Pick<StoredPlace, 'place' | 'fence' | 'expiresAt'> | undefined {
+    const found = sql(FIND_AT).get(claim.resource, at, claim.id)
     if (found === undefined) return undefined
     const row = rowOf(found, this.#path, claim.resource)
     const place = row.integer('place', 1, FENCE_MAX)

@@ -74,6 +74,10 @@ class SqliteRecords implements RecordStore {
     this.#givenMachine = machine
   }
 
+  silence(): string | null {
+    return this.#connection.silence
+  }
+
   async open(): Promise<void> {
     if (this.#machine !== null) return
     const given = this.#givenMachine

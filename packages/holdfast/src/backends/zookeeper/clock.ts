@@ -1,5 +1,7 @@
 /** Time and chance for ZooKeeper: what all backends share, and single waits that can be called off. */
 
+import { asyncContexts } from '../../core/async-context.js'
+
 export { every, jitteredPause, monotonicMs, randomName, within } from '../shared/clock.js'
 
 const TIMER_MAX_MS = 2_147_483_647
@@ -8,7 +10,7 @@ const TIMER_MAX_MS = 2_147_483_647
  * Runs something once, later, unless it is called off. Only a wait that a caller waits for keeps the process alive.
  */
 export function after(ms: number, run: () => void, keepsAlive: boolean): () => void {
-  const timer = setTimeout(run, Math.min(Math.max(ms, 0), TIMER_MAX_MS))
+  const timer = asyncContexts.outside(() => setTimeout(run, Math.min(Math.max(ms, 0), TIMER_MAX_MS)))
   if (!keepsAlive) timer.unref()
   return () => clearTimeout(timer)
 }

@@ -42,6 +42,7 @@ export class EphemeralNode implements Keeping<EphemeralSession> {
   readonly #options: SequentialOptions
   readonly #pool: SessionPool<ZookeeperSession>
   readonly #listeners = new Map<ZookeeperSession, Set<() => void>>()
+  readonly #watchers = new Map<string, () => void>()
   #hint: (resource: string) => void = () => {}
 
   constructor(options: SequentialOptions) {
@@ -88,10 +89,22 @@ export class EphemeralNode implements Keeping<EphemeralSession> {
       } catch (error) {
         if (hasCode(error, 'NO_NODE')) await makeFolder(client, folder, this.#options.acl)
         else if (!hasCode(error, 'NODE_EXISTS')) throw error
-        else if (await client.exists(`${folder}/${LOCK_NODE}`, () => this.#hint(claim.resource))) return null
+        else if (await client.exists(`${folder}/${LOCK_NODE}`, this.#watcherOf(claim.resource))) return null
       }
     }
     return null
+  }
+
+  /** The same for every attempt at one name, so that a session which asks again and again has one watch of it. */
+  #watcherOf(resource: string): () => void {
+    const known = this.#watchers.get(resource)
+    if (known !== undefined) return known
+    const watcher = (): void => {
+      this.#watchers.delete(resource)
+      this.#hint(resource)
+    }
+    this.#watchers.set(resource, watcher)
+    return watcher
   }
 
   async #make(session: ZookeeperSession, claim: Claim, folder: string): Promise<EphemeralHeld> {
@@ -128,9 +141,13 @@ export class EphemeralNode implements Keeping<EphemeralSession> {
         return session.isEnded
       },
       onEnd: (listener) => {
-        if (session.isEnded) return listener()
+        if (session.isEnded) {
+          listener()
+          return () => {}
+        }
         const listeners = this.#listeners.get(session) ?? new Set()
         this.#listeners.set(session, listeners.add(listener))
+        return () => listeners.delete(listener)
       },
     }
   }

@@ -1,6 +1,6 @@
 /** The nodes of records as they are read and changed, each change in one step. */
 
-import { isUnanswered } from '../sessions/entry.js'
+import { isOutage } from '../sessions/entry.js'
 import type { Cell, CellChange } from '../shared/cell-records.js'
 import { isRecordKey, writeRecordText } from '../shared/record-text.js'
 import { hasCode, translated, unlessMissing } from './errors.js'
@@ -204,7 +204,7 @@ export class RecordNodes {
       return { there: new Set(there), aliveUntil }
     } catch (error) {
       if (session.isEnded) return { there: new Set(), aliveUntil: 0 }
-      if (isUnanswered(error)) return null
+      if (isOutage(error)) return null
       throw error
     }
   }

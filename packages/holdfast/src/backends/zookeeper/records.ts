@@ -5,7 +5,7 @@ import { OutcomeUnknownError } from '../../core/errors.js'
 import { checkKeys } from '../../core/options.js'
 import { mayRenew } from '../../core/record-rule.js'
 import type { ClaimRef, RecordStore, RecordTraits, RenewAsk } from '../../core/records.js'
-import { isUnanswered } from '../sessions/entry.js'
+import { isOutage } from '../sessions/entry.js'
 import {
   type Cell,
   type CellChange,
@@ -188,7 +188,7 @@ export class ZookeeperRecords implements Cells<NodeVersion> {
         ;({ found, version } = written.cell)
       }
     } catch (error) {
-      if (!isUnanswered(error)) throw error
+      if (!isOutage(error)) throw error
     }
     return 'unknown'
   }

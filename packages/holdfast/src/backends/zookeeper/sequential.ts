@@ -5,7 +5,7 @@
 
 import type { Claim, Guarantees, HolderNote } from '../../core/backend.js'
 import { OutcomeUnknownError, UnsupportedError } from '../../core/errors.js'
-import { isUnanswered } from '../sessions/entry.js'
+import { isOutage } from '../sessions/entry.js'
 import type { Confirmed, Joined, LineNode, LineNodes, OwnNode, Read, ViewedNode } from '../sessions/nodes.js'
 import { writeRecord } from '../sessions/record.js'
 import { monotonicMs } from '../shared/clock.js'
@@ -92,7 +92,7 @@ export class SequentialNodes implements LineNodes<ZookeeperSession, SequentialNo
       return await translated(this.#line(session, claim, own, names))
     } catch (error) {
       this.#doubt(session, claim)
-      if (!isUnanswered(error)) await translated(this.#removed(session.client, own.path))
+      if (!isOutage(error)) await translated(this.#removed(session.client, own.path))
       throw error
     }
   }

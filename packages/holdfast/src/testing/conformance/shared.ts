@@ -152,18 +152,22 @@ const downgrading: readonly Case[] = [
     },
   },
   {
-    title: 'the write hold is over after a downgrade, and giving it back frees nothing',
+    title: 'the write hold is over after a downgrade, and releasing it releases the read hold',
     async run(bench) {
       const [a, b] = await bench.pair()
       const writer = await a.readWrite('data').write().acquire()
-      await using reader = await writer.downgrade()
+      const reader = await writer.downgrade()
       assert.equal(writer.isHeld, false)
       assert.throws(() => writer.assertHeld(), NotHeldError)
-      await writer.release()
       reader.assertHeld()
       assert.equal(await b.readWrite('data').write().tryAcquire(), null)
-      await using other = await b.readWrite('data').read().tryAcquire()
+      const other = await b.readWrite('data').read().tryAcquire()
       assert(other !== null, 'A reader did not get in beside a downgraded hold.')
+      await other.release()
+      assert.equal(await writer.release(), 'released')
+      assert.equal(reader.isHeld, false)
+      await using next = await b.readWrite('data').write().acquire({ waitMs: PATIENCE_MS })
+      next.assertHeld()
     },
   },
   {

@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import type { Locks } from '../../client/client.js'
-import { InvalidInputError, ShapeConflictError, UnsupportedError } from '../../core/errors.js'
+import type { Backend, Claim, Shape, Verdict } from '../../core/backend.js'
+import {
+  InvalidInputError,
+  ShapeConflictError,
+  UnsupportedError,
+  WeightConflictError,
+} from '../../core/errors.js'
 import type { Hold } from '../../core/hold.js'
 import { LIMIT_MAX } from '../../core/line.js'
 import type { Lockable } from '../../primitives/lock.js'
+import type { Bench } from './bench.js'
 import { Crowd, stagger } from './crowd.js'
 import { type Case, type Need, needsFairness, needsSemaphores, needsWeights, type Theme } from './theme.js'
 import { asError, later, PATIENCE_MS, rejectionOf, staysPending } from './waiting.js'
@@ -132,6 +140,80 @@ const permits: readonly Case[] = [
   },
 ]
 
+const SEMAPHORE: Shape = { kind: 'semaphore', limit: LIMIT }
+const READ_WRITE: Shape = { kind: 'read-write', limit: LIMIT_MAX }
+
+/** The store itself, without the core before it, and claims for it. */
+async function bareStore(bench: Bench): Promise<{
+  readonly backend: Backend
+  readonly claim: (resource: string, shape: Shape, weight: number) => Claim
+}> {
+  const found: Backend[] = []
+  await bench.connect({}, (inner) => {
+    found.push(inner)
+    return inner
+  })
+  const [backend] = found
+  assert(backend !== undefined, 'The `connect` of the store did not use `wrap`.')
+  const owner = { host: 'conformance', pid: 1, client: 'weights' }
+  const ttlMs = bench.longMs
+  return {
+    backend,
+    claim: (resource, shape, weight) => {
+      return { id: randomBytes(18).toString('base64url'), resource, shape, weight, ttlMs, owner, note: null }
+    },
+  }
+}
+
+/** Asks again under the same id. A store behind a service may reject what others answer with the weight that stands. */
+async function askForMore(backend: Backend, claim: Claim, weight: number): Promise<number> {
+  let verdict: Verdict
+  try {
+    verdict = await backend.attempt({ ...claim, weight }, { waitMs: PATIENCE_MS, leaseMs: claim.ttlMs })
+  } catch (error) {
+    return asError(WeightConflictError, error).found
+  }
+  assert(verdict.kind === 'granted' || verdict.kind === 'waiting', `The claim was ${verdict.kind}.`)
+  return verdict.weight
+}
+
+const growing: readonly Case[] = [
+  {
+    title: 'a reader that is asked for again as a writer is not granted as one',
+    needs: [needsWeights],
+    async run(bench) {
+      const { backend, claim } = await bareStore(bench)
+      const readers = [claim('page', READ_WRITE, 1), claim('page', READ_WRITE, 1)]
+      for (const reader of readers) {
+        const verdict = await backend.attempt(reader, { waitMs: 0, leaseMs: reader.ttlMs })
+        assert(verdict.kind === 'granted' && verdict.weight === 1)
+      }
+      for (const reader of readers) assert.equal(await askForMore(backend, reader, LIMIT_MAX), 1)
+      const { holders } = await backend.inspect('page')
+      assert.deepEqual(
+        holders.map(({ weight }) => weight),
+        [1, 1],
+      )
+      for (const reader of readers) assert.equal(await backend.release(reader), 'released')
+    },
+  },
+  {
+    title: 'a claim that is asked for again with more permits keeps those that it has',
+    needs: [needsWeights, needsFairness],
+    async run(bench) {
+      const { backend, claim } = await bareStore(bench)
+      const [holder, waiter] = [claim('pool', SEMAPHORE, 4), claim('pool', SEMAPHORE, 2)]
+      const patience = { waitMs: PATIENCE_MS, leaseMs: bench.longMs }
+      assert.equal((await backend.attempt(holder, patience)).kind, 'granted')
+      const waiting = await backend.attempt(waiter, patience)
+      assert(waiting.kind === 'waiting' && waiting.weight === 2)
+      assert.equal(await askForMore(backend, holder, LIMIT), 4)
+      assert.equal(await askForMore(backend, waiter, LIMIT), 2)
+      for (const each of [waiter, holder]) assert.equal(await backend.release(each), 'released')
+    },
+  },
+]
+
 interface Used {
   readonly label: string
   readonly needs?: readonly Need[]
@@ -172,5 +254,5 @@ export const weights: Theme = {
   name: 'weights',
   tags: ['exclusion', 'limits'],
   needs: [needsSemaphores],
-  cases: [...permits, ...shapes],
+  cases: [...permits, ...growing, ...shapes],
 }

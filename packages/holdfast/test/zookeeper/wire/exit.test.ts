@@ -9,13 +9,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { titled } from '../../../../../test/support/titled.js'
 import { missing } from './support.js'
 
-const backends = fileURLToPath(new URL('../../../src/backends/', import.meta.url))
+const sources = fileURLToPath(new URL('../../../src/', import.meta.url))
 
 /** The client as plain JavaScript, for a process of its own. It needs nothing but these files. */
 function writeClient(folder: string): void {
-  const wire = readdirSync(join(backends, 'zookeeper/wire')).map((name) => `zookeeper/wire/${name}`)
-  for (const name of [...wire, 'zookeeper/clock.ts', 'shared/clock.ts']) {
-    const source = readFileSync(join(backends, name), 'utf8')
+  const wire = readdirSync(join(sources, 'backends/zookeeper/wire')).map((name) => `zookeeper/wire/${name}`)
+  const backends = [...wire, 'zookeeper/clock.ts', 'shared/clock.ts'].map((name) => `backends/${name}`)
+  for (const name of [...backends, 'core/async-context.ts']) {
+    const source = readFileSync(join(sources, name), 'utf8')
     const { outputText } = ts.transpileModule(source, {
       compilerOptions: {
         target: ts.ScriptTarget.ES2022,
@@ -36,7 +37,7 @@ let folder: string
 /** Runs a script with a connected `client`, and gives what it wrote when it ended by itself. */
 function run(script: string, timeoutMs: number): Promise<{ output: string; code: number | null }> {
   const lines = [
-    `import { ZooKeeper } from ${JSON.stringify(join(folder, 'zookeeper/wire/zookeeper.js'))}`,
+    `import { ZooKeeper } from ${JSON.stringify(join(folder, 'backends/zookeeper/wire/zookeeper.js'))}`,
     `const hosts = [{ host: '127.0.0.1', port: ${server.port} }]`,
     'const client = await ZooKeeper.connect({ hosts, sessionMs: 3_000 })',
     script,

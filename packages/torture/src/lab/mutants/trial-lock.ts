@@ -26,6 +26,9 @@ export type Share =
   | { readonly kind: 'read' | 'write'; readonly name: string }
   | { readonly kind: 'permits'; readonly name: string; readonly limit: number; readonly weight: number }
 
+/** The call holds nothing: others had the lock, or too few servers answered, as when a vote is split. */
+const NOT_ACQUIRED: readonly unknown[] = ['ACQUIRE_TIMEOUT', 'BACKEND_UNAVAILABLE']
+
 /** Longer than any trial takes. */
 const SHARE_TTL_MS = 30_000
 const CONNECT_TRIES = 4
@@ -78,7 +81,7 @@ class TrialLock implements LabLock {
       const lock = this.#locks.mutex(this.#nameOf(name))
       return new TrialHold(await lock.acquire({ ...options, renew, signal: wait.signal }), extendMs)
     } catch (error) {
-      if (wait.signal.aborted || codeOf(error) === 'ACQUIRE_TIMEOUT') return null
+      if (wait.signal.aborted || NOT_ACQUIRED.includes(codeOf(error))) return null
       throw error
     }
   }

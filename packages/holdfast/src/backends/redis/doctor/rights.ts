@@ -14,7 +14,7 @@ export interface RightsUsage extends Usage {
 }
 
 /** What a right is for, which says how bad it is to lack it. */
-type Need = 'lock' | 'list' | 'push' | 'confirm' | 'restart'
+type Need = 'lock' | 'list' | 'push' | 'queue' | 'confirm' | 'restart'
 
 interface Right {
   readonly need: Need
@@ -58,11 +58,27 @@ function rightsFor({ recipe, waitReplicas, prefix }: RightsUsage, key: string, c
     right('lock', 'SET', key, '', 'NX', 'XX'),
     right('list', 'SCAN', '0', 'MATCH', `${prefix}${NOBODYS_NAME}`, 'COUNT', '1'),
   ]
-  if (recipe === 'line') all.push(right('push', 'PUBLISH', channel, ''))
-  else all.push(right('lock', 'PTTL', key), right('lock', 'PEXPIRE', key, '1000'), right('lock', 'DEL', key))
+  const need = recipe === 'line' ? 'queue' : 'lock'
+  all.push(right(need, 'PTTL', key), right(need, 'PEXPIRE', key, '1000'), right(need, 'DEL', key))
+  if (recipe === 'line') all.push(right('push', 'PUBLISH', channel, ''), ...sortedSetRights(key))
   if (recipe === 'redlock') all.push(right('restart', 'INFO', 'server'))
   if (waitReplicas > 0) all.push(right('confirm', 'WAIT', '0', '1'), right('confirm', 'CLIENT', 'INFO'))
   return all
+}
+
+/** What long queues need. None of it changes anything of a key that is not there. */
+function sortedSetRights(key: string): Right[] {
+  const commands = [
+    // Both at once make no sense, as above.
+    ['ZADD', key, 'NX', 'XX', '0', 'h'],
+    ['ZREM', key, 'h'],
+    ['ZREMRANGEBYSCORE', key, '0', '0'],
+    ['ZRANGE', key, '0', '0'],
+    ['ZMSCORE', key, 'h'],
+    ['ZRANK', key, 'h'],
+    ['ZCARD', key],
+  ]
+  return commands.map((command) => ({ need: 'queue', command }))
 }
 
 async function subscribing(link: RedisLink, channel: string, runtime: ProbeRuntime): Promise<Reason | null> {
@@ -96,6 +112,10 @@ const CONSEQUENCE: Record<Need, { readonly level: 'danger' | 'warning'; readonly
   push: {
     level: 'warning',
     text: 'grants are not pushed, so those who wait find out by asking, about once a second',
+  },
+  queue: {
+    level: 'warning',
+    text: 'a queue of many waiters is slow, because it cannot be kept as a sorted set',
   },
   restart: {
     level: 'warning',

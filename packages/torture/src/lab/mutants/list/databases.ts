@@ -62,7 +62,7 @@ export const DATABASE_MUTANTS: readonly RecipeMutant[] = [
     query: 'recipe=advisory',
     file: 'holdfast/src/backends/sessions/connection-backend.ts',
     find: 'held.session.onEnd(() => this.#lost(entry))',
-    replace: '',
+    replace: '() => {}',
     trial: endedConnection,
     expects: 'overlap',
   },

@@ -1,0 +1,152 @@
+/** Middleware that is mounted twice, paths that lead to one handler, and handlers that answer twice or not at all. */
+
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import express, { type Express } from 'express'
+import { fastify } from 'fastify'
+import { Hono } from 'hono'
+import { afterAll, describe, expect, it } from 'vitest'
+import { memoryRecords } from '../../src/backends/memory/records.js'
+import { expressIdempotency, fastifyIdempotency, honoIdempotency, idempotentHandler } from '../../src/http.js'
+import { createIdempotency } from '../../src/idempotency.js'
+import { newKey } from './client.js'
+
+const idempotency = await createIdempotency(memoryRecords())
+const options = { scope: () => ({ tenant: 'ann' }) }
+const ends: (() => unknown)[] = []
+afterAll(async () => {
+  for (const end of ends) await end()
+  await idempotency.close()
+})
+
+interface Told {
+  readonly status: number
+  readonly text: string
+  readonly replayed: boolean
+}
+
+async function toldBy(response: Response): Promise<Told> {
+  const replayed = response.headers.get('idempotent-replayed') === 'true'
+  return { status: response.status, text: await response.text(), replayed }
+}
+
+const requestOf = (url: string, key: string): Request =>
+  new Request(url, { method: 'POST', headers: { 'idempotency-key': key } })
+
+async function listen(app: Express): Promise<(path: string, key: string) => Promise<Told>> {
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  ends.push(() => server.close())
+  const { port } = server.address() as AddressInfo
+  return async (path, key) => await toldBy(await fetch(requestOf(`http://127.0.0.1:${port}${path}`, key)))
+}
+
+describe('a middleware that is mounted twice', () => {
+  it('lets a request of Express run once, and replays it', async () => {
+    const app = express()
+    const middleware = expressIdempotency(idempotency, options)
+    app.use(middleware)
+    app.use('/orders', expressIdempotency(idempotency, options))
+    let runs = 0
+    app.post('/orders', middleware, (_request, response) => void response.send(`run ${++runs}`))
+    const post = await listen(app)
+    const key = newKey()
+    expect(await post('/orders', key)).toEqual({ status: 200, text: 'run 1', replayed: false })
+    expect(await post('/orders', key)).toEqual({ status: 200, text: 'run 1', replayed: true })
+  })
+
+  it('lets a request of Hono and of a fetch-style handler run once, and replays it', async () => {
+    let runs = 0
+    const app = new Hono()
+    app.use(honoIdempotency(idempotency, options))
+    app.use(honoIdempotency(idempotency, options))
+    app.post('/hono', (context) => context.text(`run ${++runs}`))
+    const inner = idempotentHandler(idempotency, () => new Response(`run ${++runs}`), options)
+    const outer = idempotentHandler(idempotency, inner, options)
+    for (const handler of [app.fetch.bind(app), outer]) {
+      const url = handler === outer ? 'http://x/fetch' : 'http://x/hono'
+      const [key, before] = [newKey(), runs]
+      const post = async (): Promise<Told> => await toldBy(await handler(requestOf(url, key)))
+      expect(await post()).toEqual({ status: 200, text: `run ${before + 1}`, replayed: false })
+      expect(await post()).toEqual({ status: 200, text: `run ${before + 1}`, replayed: true })
+    }
+  })
+
+  it('is refused by Fastify when it is registered', async () => {
+    const app = fastify()
+    ends.push(() => app.close())
+    await app.register(fastifyIdempotency, { idempotency, ...options })
+    await expect(app.register(fastifyIdempotency, { idempotency, ...options })).rejects.toThrow(/already/)
+  })
+})
+
+describe('paths of Express that lead to one handler', () => {
+  it('are operations of their own, and are refused instead of run twice where the operation has a name', async () => {
+    const named = { scope: () => ({ tenant: 'ann', operation: 'order.create' }) }
+    for (const [given, expected] of [
+      [options, { status: 200, replayed: false }],
+      [named, { status: 422, replayed: false }],
+    ] as const) {
+      const app = express()
+      let runs = 0
+      app.use(expressIdempotency(idempotency, given))
+      app.post('/orders/:id', (_request, response) => void response.send(`run ${++runs}`))
+      const post = await listen(app)
+      const key = newKey()
+      expect(await post('/orders/a', key)).toEqual({ status: 200, text: 'run 1', replayed: false })
+      for (const path of ['/orders/a/', '/Orders/a', '/orders/%61', '/orders/A']) {
+        expect([path, await post(path, key)]).toMatchObject([path, expected])
+      }
+    }
+  })
+})
+
+describe('a handler of Fastify that sends twice', () => {
+  it('has its first answer sent and stored', async () => {
+    const app = fastify()
+    ends.push(() => app.close())
+    await app.register(fastifyIdempotency, { idempotency, ...options })
+    app.post('/twice', (_request, reply) => {
+      reply.send('first')
+      reply.code(202).send('second')
+    })
+    // Without `return`, Fastify sends what the handler has returned: nothing.
+    app.post('/forgotten', async (_request, reply) => {
+      reply.send('first')
+    })
+    app.post('/thrown', async (_request, reply) => {
+      reply.send('first')
+      throw new Error('after the answer')
+    })
+    for (const url of ['/twice', '/forgotten', '/thrown']) {
+      const key = newKey()
+      const post = async (): Promise<unknown> => {
+        const { statusCode, body } = await app.inject({
+          method: 'POST',
+          url,
+          headers: { 'idempotency-key': key },
+        })
+        return [statusCode, body]
+      }
+      expect([url, await post(), await post()]).toEqual([url, [200, 'first'], [200, 'first']])
+    }
+  })
+})
+
+describe('a handler that gives `Response.error()`', () => {
+  it('has failed: the error is thrown, and the next request runs', async () => {
+    let runs = 0
+    const handler = idempotentHandler(
+      idempotency,
+      () => (++runs === 1 ? Response.error() : new Response('right')),
+      options,
+    )
+    const key = newKey()
+    await expect(handler(requestOf('http://x/broken', key))).rejects.toThrow('Response.error()')
+    expect(await toldBy(await handler(requestOf('http://x/broken', key)))).toMatchObject({
+      status: 200,
+      text: 'right',
+      replayed: false,
+    })
+  })
+})
