@@ -65,6 +65,7 @@ interface ActiveRule {
 export class FaultPlan {
   readonly #rules: ActiveRule[] = []
   #struck = 0
+  #delayed = 0
 
   constructor(...rules: readonly FaultRule[]) {
     for (const rule of rules) this.add(rule)
@@ -73,6 +74,11 @@ export class FaultPlan {
   /** How many calls a fault has struck so far. */
   get struck(): number {
     return this.#struck
+  }
+
+  /** How many calls of `delay-request` have not been answered by the store yet. */
+  get delayed(): number {
+    return this.#delayed
   }
 
   add(rule: FaultRule): this {
@@ -93,6 +99,17 @@ export class FaultPlan {
       if (this.#strikes(active)) return rule
     }
     return null
+  }
+
+  /** Sends a call after the delay, and counts it until the store has answered. */
+  async delay<T>(delayMs: number, send: () => Promise<T>): Promise<T> {
+    this.#delayed += 1
+    try {
+      await sleep(delayMs)
+      return await send()
+    } finally {
+      this.#delayed -= 1
+    }
   }
 
   pushRule(): PushRule | null {
@@ -177,8 +194,7 @@ class FaultyBackend extends RelayBackend {
         await send()
         return await never()
       case 'delay-request':
-        await sleep(rule.delayMs ?? 0)
-        return await send()
+        return await this.#plan.delay(rule.delayMs ?? 0, send)
       case 'delay-reply': {
         const answer = await send()
         await sleep(rule.delayMs ?? 0)

@@ -45,6 +45,11 @@ const trying: readonly Case[] = (['lose-reply', 'swallow-reply'] as const).map((
   },
 }))
 
+/** Settles when every delayed request was answered. Before that, a client that closes cannot give its claim back. */
+function landed(plan: FaultPlan): Promise<void> {
+  return until(() => plan.delayed === 0, 'the store answered the delayed requests')
+}
+
 const landingLate: readonly Case[] = [
   {
     title: 'a try that reaches the store after its deadline is given back',
@@ -52,7 +57,7 @@ const landingLate: readonly Case[] = [
       const plan = new FaultPlan({ on: 'attempt', fault: 'delay-request', delayMs: LATE_MS, times: 1 })
       const [a, b] = [await bench.faulted(plan, { requestMs: REQUEST_MS }), await bench.connect()]
       asError(OutcomeUnknownError, await rejectionOf(a.mutex('late').tryAcquire()))
-      await sleep(LATE_MS)
+      await landed(plan)
       await using next = await b.mutex('late').acquire({ waitMs: PATIENCE_MS })
       next.assertHeld()
     },
@@ -64,7 +69,7 @@ const landingLate: readonly Case[] = [
       const [a, b] = [await bench.faulted(plan, { requestMs: REQUEST_MS }), await bench.connect()]
       const hold = await a.mutex('late').acquire({ waitMs: PATIENCE_MS })
       await hold.release()
-      await sleep(LATE_MS)
+      await landed(plan)
       await using next = await b.mutex('late').acquire({ waitMs: PATIENCE_MS })
       next.assertHeld()
     },
@@ -78,7 +83,7 @@ const landingLate: readonly Case[] = [
       const error = await rejectionOf(a.mutex('late').tryAcquire({ waitMs: 3 * REQUEST_MS }))
       asError(BackendUnavailableError, error)
       plan.clear()
-      await sleep(LATE_MS)
+      await landed(plan)
       await using next = await b.mutex('late').acquire({ waitMs: PATIENCE_MS })
       next.assertHeld()
     },
@@ -119,7 +124,7 @@ const landingLate: readonly Case[] = [
       const [a, b] = [await bench.faulted(plan, { requestMs: REQUEST_MS }), await bench.connect()]
       const writer = await a.readWrite('late').write().acquire()
       asError(OutcomeUnknownError, await rejectionOf(writer.downgrade()))
-      await sleep(LATE_MS)
+      await landed(plan)
       await using next = await b.readWrite('late').write().acquire({ waitMs: PATIENCE_MS })
       next.assertHeld()
     },
