@@ -137,7 +137,7 @@ describe('a command that leaves processes in the background', () => {
     expect(await holders()).toBe(0)
   })
 
-  test('keeps the lock although nobody reads what holdfast reports', async () => {
+  test('keeps the lock although its output is not read', async () => {
     const running = startShell([], `${writeWorker('left', POLITE)} & exit 3`)
     running.process.stdout?.destroy()
     running.process.stderr?.destroy()

@@ -18,7 +18,7 @@ function viewOf(waiters: number): ResourceView {
   return { resource: 'a', shape, holders: [CLAIM], waiters: Array<ClaimView>(waiters).fill(CLAIM) }
 }
 
-describe('a look for those who are refused', () => {
+describe('a look for refused callers', () => {
   it('is shared by all who wait in a long queue, for a while', async () => {
     let looks = 0
     const glances = new Glances(async () => {
@@ -35,7 +35,7 @@ describe('a look for those who are refused', () => {
     })
   })
 
-  it('is made anew for each in a short queue, and fails for nobody', async () => {
+  it('is made anew for each caller in a short queue, and never fails a caller', async () => {
     let looks = 0
     const glances = new Glances(async () => {
       looks += 1

@@ -9,6 +9,6 @@ export function brokenText(answer: Readonly<Record<string, unknown>>, who: strin
   const shown = Array.isArray(broken) ? broken.length : 0
   const count = typeof brokenTotal === 'number' ? brokenTotal : shown
   if (count > 0) return `${plural(count, 'hold')} broken.`
-  if (who === null) return 'Nobody held it any more, so nothing was broken.'
+  if (who === null) return 'The lock was not held any more, so nothing was broken.'
   return `Nothing was broken: the hold of ${who} had ended before. If the lock has another holder now, it keeps it.`
 }

@@ -37,11 +37,11 @@ function activity(kind: Activity['kind'], name: string): Activity {
 }
 
 describe('a break', () => {
-  it('says that a hold had ended where somebody else may have the lock', () => {
+  it('says that the hold had ended where another holder may have the lock', () => {
     expect(brokenText({ broken: [], brokenTotal: 0 }, 'host-1')).toMatch(
       /the hold of host-1 had ended before/,
     )
-    expect(brokenText({ broken: [] }, null)).toBe('Nobody held it any more, so nothing was broken.')
+    expect(brokenText({ broken: [] }, null)).toBe('The lock was not held any more, so nothing was broken.')
     expect(brokenText({ broken: [{}], brokenTotal: 3 }, null)).toBe('3 holds broken.')
   })
 

@@ -143,7 +143,7 @@ export class Locks implements AsyncDisposable {
   }
 
   /**
-   * Every resource that somebody holds or waits for and whose name begins with `prefix`, in order of name. A name whose entry
+   * Every resource that has a holder or a waiter and whose name begins with `prefix`, in order of name. A name whose entry
    * in the store cannot be read is left out, because it would hide all others; `inspect()` of that name rejects and says why.
    */
   list(prefix = ''): AsyncIterable<ResourceView> {

@@ -92,7 +92,7 @@ export class Seek {
   }
 
   /**
-   * What to tell a caller whose wait is over while the store does not answer: nobody knows then whether the lock is free or
+   * The error for a caller whose wait ends while the store does not answer: then it is unknown whether the lock is free or
    * held. null: the store answers, so others hold the lock.
    */
   outage(): BackendUnavailableError | null {

@@ -179,7 +179,7 @@ export class Desk {
     if (verdict.kind === 'granted' && verdict.fence === standing.fence) {
       if (this.#keeper.wakefulness() === awake) standing.placed(verdict.fence, sentAt, verdict.leaseMs, awake)
       if (lighter.lostError !== null) throw lighter.lostError
-      // Somebody released the old hold meanwhile, and so this one.
+      // The caller released the old hold meanwhile, which released this one too.
       if (lighter.isReleased) lighter.assertHeld()
       return lighter
     }

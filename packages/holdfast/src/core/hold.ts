@@ -215,7 +215,7 @@ export class StoreHold implements Hold {
 
   /**
    * The store did not have the claim any more when it was given back, so others may have had the lock before that. The
-   * signal stays as it is, because nobody works under the hold now.
+   * signal stays as it is, because the holder has ended its work.
    */
   foundGone(): void {
     this.#lost ??= new LockLostError('evicted', this.#context())

@@ -104,7 +104,7 @@ export class LocalLine extends KeeperKeeping implements Departures {
     return next
   }
 
-  /** The only place that decides what happens next for whoever is first. `isOwnCall`: that caller itself calls it. */
+  /** The only place that decides what happens next for the first waiter. `isOwnCall`: that waiter makes this call itself. */
   #serve(isOwnCall = false): void {
     const first = this.#waiters.first()
     if (first === null) {

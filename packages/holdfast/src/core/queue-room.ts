@@ -14,7 +14,7 @@ export interface QueueContext {
   readonly backend: Pick<Backend, 'name'>
 }
 
-/** What a request is told that would be number `position` of those who wait; null where there is room for it. */
+/** The error for a request that would be waiter number `position`; null if the queue has room for it. */
 export function queueFull(
   { settings, backend }: QueueContext,
   resource: string,

@@ -69,7 +69,7 @@ const TURN_MS = 25
  * When to ask again. Where the store pushes, asking is only the net below a lost message: the first waiters ask about once
  * a second, and a waiter far back more rarely, but at least once in the time that a dead waiter keeps its place. So a
  * long queue does not load the store. Where the store cannot push, the first in line asks often and the n-th rarely, and
- * whoever has waited long can wait a twentieth longer.
+ * a waiter that has waited long can wait a twentieth longer.
  */
 export function pollMs(inputs: PollInputs): number {
   const { waiting, ahead, turn, waitedMs, retryAfterMs, leaseMs } = inputs
@@ -85,7 +85,7 @@ export function pollMs(inputs: PollInputs): number {
   return retryAfterMs === null ? asked : Math.min(asked, Math.max(1, retryAfterMs + 1))
 }
 
-/** How often a waiter asks that is told when its turn comes. */
+/** How often a waiter polls if the store pushes its grant. */
 function netMs(leaseMs: number): number {
   return Math.min(1_000, leaseMs / 2)
 }

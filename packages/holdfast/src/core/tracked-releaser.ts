@@ -62,7 +62,7 @@ export class TrackedReleaser extends Releaser {
 
   /**
    * Anybody can write the text of a claim that never was, so only so many of those are repeated whose place is not known
-   * here. Their callers hear that the release was not confirmed, and can ask again; the lease ends what nobody releases.
+   * here. Their callers get `unconfirmed` and can release again; otherwise the lease ends the claim.
    */
   protected override mayRetry({ lease }: Standing): boolean {
     return Number.isFinite(lease.sentAt) || this.#repeated < REPEATED_MAX

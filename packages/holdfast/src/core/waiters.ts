@@ -27,7 +27,7 @@ export interface Asked {
   readonly since: number
   /** What its events are joined by. */
   readonly acquisition: number
-  /** Whether somebody is known to be before it. Only `Waiters` changes it. */
+  /** Whether another claim or waiter is known to be ahead of it. Only `Waiters` changes it. */
   waits: boolean
 }
 
@@ -105,7 +105,7 @@ export class Waiters {
     })
   }
 
-  /** Somebody is before the first, so the process stays up for it. Gives the first if that was not known before. */
+  /** A claim is ahead of the first waiter, so the waiter keeps the process alive. Gives the waiter if that is new. */
   mustWait(): Waiter | null {
     const first = this.first()
     if (first === null || first.waits) return null
@@ -114,7 +114,7 @@ export class Waiters {
     return first
   }
 
-  /** While nobody here holds it, the first of those who wait is being asked for, and may have it at once. */
+  /** While no caller here holds it, the first waiter is being requested from the store and may be granted at once. */
   #nextPosition(): number {
     for (const _ of this.#departures.holds) return this.#entries.size + 1
     return this.#entries.size

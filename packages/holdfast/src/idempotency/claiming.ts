@@ -79,7 +79,7 @@ export class Claiming {
       return fingerprint?.compare(kept) === 'other' ? null : kept
     } catch (error) {
       if (isOutage(error)) throw error
-      // Whoever may claim may not always read; the answer of the store is all there is then.
+      // A client that may claim may not always read. Then the answer of the store is all there is.
       return null
     }
   }

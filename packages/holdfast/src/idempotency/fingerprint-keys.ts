@@ -1,4 +1,4 @@
-/** Secrets that fingerprints are made with, so that nobody without them can guess the input of a record. */
+/** Secrets that fingerprints are made with, so that a reader of the store cannot guess the input of a record. */
 
 import { createHmac, hkdfSync } from 'node:crypto'
 import { InvalidInputError } from '../core/errors.js'

@@ -18,7 +18,7 @@ export type Comparison = 'same' | 'other' | 'unknown'
 
 /**
  * What stands for the input of one request in its record: the id of a key and a digest that depends on the input, the record
- * and the key. Without a key whoever can read the store can try out inputs; see docs/idempotency.md.
+ * and the key. Without a key, a reader of the store can try out inputs; see docs/idempotency.md.
  */
 export class Fingerprint {
   /** What is stored. */

@@ -112,7 +112,7 @@ export class LeaseKeeper {
     return { awake: this.#keeper.wakefulness(), sentAt: this.#runtime.clock.monotonicMs() }
   }
 
-  /** Begins to keep an attempt. null: nothing of the lease is left to rely on, or nobody can say how much is. */
+  /** Begins to keep an attempt. null: the lease is over, or what is left of it is unknown. */
   async keep(
     claim: ClaimRef,
     promisedMs: number,

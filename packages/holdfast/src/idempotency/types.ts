@@ -101,7 +101,7 @@ export interface RunOptions<T = unknown> {
   /** How inputs are compared: as canonical JSON, by what a function says, or not at all. Default `json`. */
   readonly fingerprint?: 'json' | false | ((input: unknown) => string | Uint8Array)
   /**
-   * A secret of at least 32 bytes. With it nobody who can read the store can find out an input by trying. A list: the first
+   * A secret of at least 32 bytes. With it, a reader of the store cannot find out an input by trying. A list: the first
    * one writes, and the others recognise what was written with them. Default: the keys of `encryptedCodec`, if that is the
    * `codec`. `false`: none.
    */

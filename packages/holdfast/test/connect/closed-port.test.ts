@@ -32,14 +32,14 @@ const urls = [
 /** Redlock keeps no records. */
 const recordUrls = urls.filter((url) => !url.startsWith('redis+redlock'))
 
-describe.concurrent('connect() to a port that nobody listens on', () => {
+describe.concurrent('connect() to a closed port', () => {
   it.each(urls)('rejects with BackendUnavailableError: %s', async (url) => {
     const error = await connect(url).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(BackendUnavailableError)
   })
 })
 
-describe.concurrent('connectIdempotency() to a port that nobody listens on', () => {
+describe.concurrent('connectIdempotency() to a closed port', () => {
   it.each(recordUrls)('rejects with BackendUnavailableError: %s', async (url) => {
     const error = await connectIdempotency(url).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(BackendUnavailableError)

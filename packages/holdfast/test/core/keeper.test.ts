@@ -16,7 +16,7 @@ class Unrenewing extends RelayBackend {
   }
 }
 
-/** Keeps renewals back until it is told to send them, and loses pushed grants. */
+/** Holds renewals back until the test sends them, and loses pushed grants. */
 class LateRenewals extends RelayBackend {
   isLate = true
   readonly #waiting: (() => Promise<void>)[] = []

@@ -58,7 +58,7 @@ describe('a limited queue', () => {
     await Promise.all(served)
   })
 
-  it('does not count those who hold a semaphore', async () => {
+  it('does not count the holders of a semaphore', async () => {
     const [one, two, three] = (await clients(3, { maxWaiters: 1 })) as [Locks, Locks, Locks]
     const holds = [await one.semaphore('a', 2).acquire(), await two.semaphore('a', 2).acquire()]
     const third = three.semaphore('a', 2).acquire()

@@ -119,7 +119,7 @@ describe('release() of a hold that is gone', () => {
     const set = await locks.all(['a', 'b']).acquire()
     await relay.forget('b')
     relay.beforeRelease = async () => {
-      // The second release finds nobody.
+      // The second release finds no claim.
       relay.beforeRelease = async () => {
         throw new BackendUnavailableError('Connection refused.')
       }

@@ -157,7 +157,7 @@ describe('the events of one acquisition', () => {
       expect(log.of('released')).toMatchObject([{}, { resource: 'y', outcome: 'unconfirmed' }])
     }))
 
-  it('are published in the async context of the caller that asked, whoever brings them about', async () => {
+  it('are published in the async context of the caller that asked, whatever causes them', async () => {
     const flow = new AsyncLocalStorage<string>()
     const seen: [string, string | undefined][] = []
     const note = (event: unknown): void => void seen.push([(event as HoldfastEvent).type, flow.getStore()])

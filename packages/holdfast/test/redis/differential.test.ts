@@ -35,7 +35,7 @@ function changed(find: string, replace: string): (script: string) => string {
 const LOW_LIMITS = changed('local LONG, SHORT = 32, 12', 'local LONG, SHORT = 3, 1')
 
 describe('the line script and the rule', () => {
-  it('agree on 60,000 random steps: verdicts, lines, and who is told', async () => {
+  it('agree on 60,000 random steps: verdicts, lines and messages', async () => {
     const { long } = await compare(client, { ...FEW, steps: 60_000, seed: 1 })
     expectSame(long, 0)
   })
@@ -89,7 +89,7 @@ describe('the line script and the rule', () => {
     ],
     ['a claim is not looked for', 'and not find_claim(value, id) then', 'then'],
     ['a fence is used twice', 'math.max(last_fence + 1, CLOCK)', 'math.max(last_fence + 0, CLOCK)'],
-    ['nobody is told', "redis.pcall('PUBLISH', CHANNELS .. channel, message)", ''],
+    ['no message is sent', "redis.pcall('PUBLISH', CHANNELS .. channel, message)", ''],
     ['a weight may grow', 'math.min(before, claim.weight)', 'claim.weight'],
   ])('would notice that %s', async (_, find, replace) => {
     const change = changed(find, replace)
@@ -108,7 +108,7 @@ describe('the line script and the rule', () => {
     ],
     ['a newcomer overtakes', 'local fits = not was_wanted and', 'local fits ='],
     ['those behind a release are not admitted', '      advance(queue)\n', ''],
-    ['nobody is told', 'if #queue.messages > 0 then shared.tell', 'if false then shared.tell'],
+    ['no message is sent', 'if #queue.messages > 0 then shared.tell', 'if false then shared.tell'],
     ['a weight may grow', 'if lighter > 0 then', 'if lighter ~= 0 then'],
     ['a lighter claim makes no room', 'queue.admitted = queue.admitted - lighter', ''],
     ['the position is one too low', '- count_of(queue) - 2) / 2', '- count_of(queue) - 4) / 2'],
@@ -118,7 +118,7 @@ describe('the line script and the rule', () => {
       "local boundary = '0'",
     ],
     [
-      'those who were admitted at the end of a long queue are not told',
+      'claims admitted at the end of a long queue get no message',
       'if #messages > 0 then tools',
       'if false then tools',
     ],

@@ -145,7 +145,7 @@ class History {
     const self = await this.#act(backend, now)
     const model = this.#model.view(this.resource, now)
     expectSame(withoutAges(await backend.inspect(this.resource)), withoutAges(model))
-    // An attempt also tells those who are admitted because others have expired before it.
+    // An attempt also notifies the claims that are admitted because claims ahead of them have expired.
     const fresh = [...this.admitted(now)].filter(([ref, fence]) =>
       self === null ? !before.has(ref) : !this.#informed.has(`${ref} ${fence}`),
     )
@@ -178,7 +178,7 @@ class History {
     const removed = this.#model.remove(claim.resource, (place) => place.id === claim.id, now)
     if (what < 9) expectSame(await backend.release(claim), removed ? 'released' : 'gone')
     else expectSame(await backend.evict(claim.resource, ref), removed ? 'evicted' : 'gone')
-    // A claim that was released is over; whoever comes next has a new id.
+    // A released claim is over; the next request has a new id.
     if (random(2) === 0) this.#claims[index] = this.#fresh(index)
     return null
   }

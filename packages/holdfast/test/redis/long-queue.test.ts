@@ -116,7 +116,7 @@ describe('a long queue in Redis', () => {
     const { backend, prefix } = lineOver(linkOf(client))
     const { sink, granted } = listener()
     await backend.open(sink)
-    // Whoever releases tells the waiter over a channel that it does not listen to.
+    // The release notifies the waiter over a channel that the waiter does not listen to.
     const elsewhere = lineAt(linkOf(client), prefix, 'push', 'elsewhere:')
     for (const count of [2, 40]) {
       const holder = claimOf(`n${count}`)
@@ -136,7 +136,7 @@ describe('a long queue in Redis', () => {
     await backend.close()
   })
 
-  test('tells those who hold that somebody waits, over another channel', async () => {
+  test('notifies the holders of a waiter over another channel', async () => {
     const { backend, prefix } = lineOver(linkOf(client))
     const { sink, wanted } = listener()
     await backend.open(sink)

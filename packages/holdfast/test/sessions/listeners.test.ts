@@ -69,7 +69,7 @@ class FakeSession extends PooledSession<EventEmitter & { release(): void }> {
   protected override shut(): void {}
 }
 
-test('a connection calls nobody back who has stopped to listen', () => {
+test('a connection does not call a listener that was removed', () => {
   const session = new FakeSession(Object.assign(new EventEmitter(), { release: () => {} }))
   const called: string[] = []
   const unlisten = session.onEnd(() => called.push('first'))

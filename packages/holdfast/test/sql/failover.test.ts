@@ -21,7 +21,7 @@ describe.each(['mysql', 'mariadb'] as const)('for-update on %s after a failover'
   const reason = [old, next].find((outcome) => outcome.kind === 'not run')?.reason ?? null
 
   // The two servers are two databases of one server. So the connection that has the lock keeps its number in the new place,
-  // as if somebody else's connection there had the same one, and nobody hears of its end.
+  // as if another connection there had the same number, and its end goes unnoticed.
   it.skipIf(reason !== null)(
     titled('loses a lock whose connection is known by its number only', reason),
     async () => {

@@ -42,7 +42,7 @@ export function answerFinish(answer: 'done' | 'stale'): object {
 export function answerRead(view: RecordView | null, mayClaim: boolean): object {
   if (view === null) return { record: null }
   const { owner, fingerprint, fence, createdAtMs, ...rest } = view
-  // An input can be guessed from its fingerprint. Whoever may claim could try out inputs anyway.
+  // An input can be guessed from its fingerprint. A caller that may claim could try out inputs anyway.
   const restricted = mayClaim ? { owner, fingerprint } : { owner: '', fingerprint: null }
   return { record: { ...rest, ...restricted, fence: String(fence), createdAtMs: whole(createdAtMs) } }
 }

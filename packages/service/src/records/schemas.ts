@@ -124,7 +124,7 @@ export const ReadRecord = Type.Object({
       attempt: Count,
       tookOver: Type.Boolean(),
       fingerprint: Type.Union([Type.String(), Type.Null()], {
-        description: 'Null for those who may not claim it, and where nothing is compared.',
+        description: 'Null if the token may not claim it, and where nothing is compared.',
       }),
       progress: Nullable(Type.String()),
       result: Nullable(Type.String()),

@@ -24,7 +24,7 @@ export interface ToName {
   Params: { name: string }
 }
 
-/** Names the locks `.` and `..` by the query `name`: whoever reads a URL removes such segments from its path. */
+/** Names the locks `.` and `..` by the query `name`, because URL parsers remove such segments from a path. */
 export function nameFromQuery(
   { params, query }: FastifyRequest,
   _reply: FastifyReply,

@@ -4,7 +4,7 @@ import type { ResourceView } from 'holdfast'
 const CLAIMS_PER_MS = 20
 
 /**
- * Looks at a name for those who are refused. Of many who wait for one name, many are refused at the same time, and a look
+ * Looks at a name for refused callers. If many callers wait for one name, many are refused at the same time, and a look
  * costs as much as there are claims; so they share it. It is for people, and decides nothing.
  */
 export class Glances {

@@ -16,7 +16,7 @@ export const NameParams = Type.Object({
   }),
 })
 
-/** URLs cannot carry these two as a segment of a path: whoever reads them removes it, escaped or not. */
+/** URLs cannot carry these two as a segment of a path, because URL parsers remove them, escaped or not. */
 export const NameQuery = Type.Object({
   name: Type.Optional(
     Type.Union([Type.Literal('.'), Type.Literal('..')], {

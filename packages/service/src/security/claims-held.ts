@@ -54,7 +54,7 @@ export class ClaimsHeld {
     if (held.untilOf.size >= held.clearAt) this.#clear(held, now)
   }
 
-  /** The claim ended. Whoever has its text may release it, with another token as well. */
+  /** The claim ended. Any caller that knows the claim's text may release it, also with another token. */
   end(claim: KeptClaim): void {
     this.#endByRef(claim.resource, refOf(claim.id))
   }

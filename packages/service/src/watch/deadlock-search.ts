@@ -8,7 +8,7 @@ const REST_FACTOR = 10
 /** What was published, and when. */
 export interface Sightings {
   readonly views: () => readonly ResourceView[]
-  /** How many wait: where nobody does, nothing has to be searched. */
+  /** The number of waiters. Without waiters there is nothing to search. */
   readonly waiters: number
   /** Whether anything is other than it was. */
   readonly isNews: boolean

@@ -1,4 +1,4 @@
-/** How much of a view is sent. Whoever may only acquire decides how many claims there are and how long their notes. */
+/** How much of a view is sent. A token that may only acquire decides how many claims there are and how long their notes are. */
 
 import type { ClaimView, Deadlock, ResourceView } from 'holdfast'
 

@@ -46,7 +46,7 @@ const LOCK_DELAY_MAX_MS = 60_000
 /** The record of a semaphore names every holder by a UUID, and a value has at most 512 KiB. */
 const PERMITS_MAX = 10_000
 
-/** Connects to nobody yet: opening it does, and rejects where no agent answers. */
+/** Opens no connection yet: `open()` does, and rejects if no agent answers. */
 export function consulBackend(options: ConsulOptions): Backend {
   const { client, rest } = clientFrom(options)
   return backendOver(client, rest)

@@ -84,7 +84,7 @@ export function refusal(line: string, resource: string | null = null): Error {
   return new UnsupportedError(`memcached refused a command: ${describe(line)}.`, context)
 }
 
-/** An answer that is well formed but makes no sense here: nobody knows what became of the command. */
+/** An answer that is well formed but makes no sense here: the outcome of the command is unknown. */
 export function strangeAnswer(what: string, resource: string | null = null): OutcomeUnknownError {
   return new OutcomeUnknownError(
     `memcached answered with something that the command does not say (${describe(what)}). Is a proxy in between?`,

@@ -147,7 +147,7 @@ export function forUpdateRecipe(prefix: string): TransactionRecipe {
 /** How rows are asked after that should be locked. */
 interface Look {
   readonly size: number
-  /** The rows that nobody has locked. It locks them for as long as it takes, and so waits for nobody. */
+  /** The rows that no transaction has locked. The statement locks them while it runs and skips locked rows, so it never waits. */
   readonly free: Statement
   /** Who has signed them, committed or not. */
   readonly signed: Statement

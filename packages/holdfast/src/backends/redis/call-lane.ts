@@ -5,7 +5,7 @@ import { afterMs, monotonicMs } from './clock.js'
 /** Enough to keep a server busy over a slow connection, few enough to be answered in some milliseconds. */
 const CALLS_MAX = 32
 
-/** A call that is unanswered for this long no longer counts. The promise of a client that never settles stalls nobody. */
+/** A call that is unanswered for this long no longer counts, so a promise that never settles does not stall other calls. */
 const OVERDUE_MS = 1_000
 
 /** How long the names of a slot are asked for one by one after the server could not answer for several. */

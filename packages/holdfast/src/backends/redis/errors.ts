@@ -190,7 +190,7 @@ function replyError(code: string, message: string, resource: string | null, caus
   if (code === 'HOLDFAST') {
     return new BackendUnavailableError(
       `What Redis has stored for ${quote(resource)} was not written by Holdfast, or the server's clock is far off ` +
-        `(${message}). Look at the key, and delete it if nobody needs it.`,
+        `(${message}). Look at the key, and delete it if it is not needed.`,
       context,
     )
   }
@@ -281,7 +281,7 @@ const damages = new WeakSet<object>()
 /** The key holds a queue of Holdfast, as far as the script can tell, and the client cannot read it. */
 export function damagedKey(resource: string, cause: unknown): OutcomeUnknownError {
   const error = new OutcomeUnknownError(
-    `What Redis has stored for ${quote(resource)} cannot be read. Look at the key, and delete it if nobody needs it.`,
+    `What Redis has stored for ${quote(resource)} cannot be read. Look at the key, and delete it if it is not needed.`,
     { resource, backend: 'redis', cause },
   )
   damages.add(error)

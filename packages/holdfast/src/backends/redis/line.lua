@@ -54,7 +54,7 @@ local function steps_in_line()
   -- A text of so many claims becomes a sorted set, and a sorted set of so few a text. The gap keeps it from going to and fro.
   local LONG, SHORT = 32, 12
 
-  -- A text that is longer is read as a whole, so that claims which have expired are removed also where nobody waits.
+  -- A text that is longer is read as a whole, so that expired claims are removed even while no claim waits.
   local TEXT_BYTES = 4096
 
   -- The score of an end in a sorted set is below those of all fences, and a double still counts it in steps of one.
@@ -135,7 +135,7 @@ local function steps_in_line()
   -- A message that may not be sent is only slow: whoever waits asks again by itself.
   local function publish(channel, message) redis.pcall('PUBLISH', CHANNELS .. channel, message) end
 
-  -- The flag says whether somebody waits behind it, so that the process does not keep it to itself for longer than a turn.
+  -- The flag says whether a claim waits behind it, so that the process does not hand it over locally for longer than a turn.
   local function tell(messages, is_wanted)
     local flag = is_wanted and ' 1' or ' 0'
     for _, message in ipairs(messages) do publish(message[1], message[2] .. flag) end
@@ -303,7 +303,7 @@ local function steps_in_line()
     return attempt_behind(key, claim, value)
   end
 
-  -- Several claims of one key, or one where somebody waits. The answer has a letter for each: whether it is there no more
+  -- Several claims of one key, or one with waiters behind it. The answer has a letter for each: whether it is there no more
   -- (0), is renewed and waits (1), or is renewed and admitted (g). So a renewal makes good for a message that was lost.
   local function renew_in_line(key, step, value)
     local line = read_line(value)

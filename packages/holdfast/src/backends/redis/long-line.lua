@@ -55,7 +55,7 @@ local function steps_in_long_line()
     return queue.wanted
   end
 
-  -- Admits those who fit now. They are told at the end of the step, but for the claim whose own answer does.
+  -- Admits the claims that fit now. The end of the step publishes their grants, except for the claim that gets this answer.
   local function advance(queue, self)
     while true do
       local after = '(' .. text(queue.boundary)
@@ -188,7 +188,7 @@ local function steps_in_long_line()
     return format('w %d %d %d %d ', fence, left, weight, ahead) .. whom_to_wait_for(queue)
   end
 
-  -- The first who has to wait tells those who hold that they are waited for; those behind need not repeat it.
+  -- The first waiter notifies the holders that a claim waits; later waiters need not repeat it.
   local function announce_wanted(queue, own_channel)
     local first = count_of(queue) + 1
     local members = call('ZRANGE', queue.key, first, first + 2 * TELL_MAX - 1)
@@ -301,7 +301,7 @@ local function steps_in_long_line()
     local expired = queue.first_end <= NOW
     -- An attempt is answered, and who releases does not wait any more, so neither needs a message.
     if expired then purge(queue, letter ~= 'r' and match(step, '^%a (%S+)') or nil) end
-    -- Renewals take nobody out of the queue, so only those that have removed something need to look at its length.
+    -- A renewal removes no live claim, so the length matters only if expired claims were removed.
     if (expired or letter ~= 'r') and count_of(queue) <= SHORT then return nil, shorten(queue), queue.messages end
     return steps[letter](queue, step)
   end

@@ -34,7 +34,7 @@ interface Step {
   readonly text: string
   /** Whether it must be confirmed by replicas, where they are asked at all. */
   readonly confirm: boolean
-  /** Attempts are questions of those who want something; everything else is for those who have it, or for people. */
+  /** Attempts are requests of waiters. All other steps serve holders or operators, and go first. */
   readonly isUrgent: boolean
   readonly resolve: (answer: Answer) => void
   readonly reject: (error: unknown) => void
