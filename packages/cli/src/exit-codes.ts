@@ -31,7 +31,7 @@ Exit codes:
   64   wrong usage, or a name that is in use as another kind of lock
   69   the store is not available, or did not answer when the wait was over
   70   an error inside holdfast
-  75   the lock was not acquired in time, or its wait was given up to end a deadlock
+  75   the lock was not acquired in time, its queue is full, or its wait was given up to end a deadlock
   79   the lock was lost while the command ran
   126  the command cannot be run
   127  the command was not found

@@ -42,7 +42,6 @@ export function doctorCommand(cli: Cli): Command {
 }
 
 async function doctor(cli: Cli, options: DoctorOptions): Promise<number> {
-  // An empty variable in the environment means the same as none.
   const findings = await orAborted(examine(storeUrl(options.url)), cli.interruption.signal)
   printLines(options.json ? [toJson(findings, 2)] : findingLines(findings))
   return findings.some(isBad) ? EXIT.unwell : EXIT.ok
