@@ -4,7 +4,7 @@ import { Seek, type SeekResult } from './acquire.js'
 import type { Backend, Claim, Guarantees, Renewal, RenewRequest, ResourceView, Sink } from './backend.js'
 import { idOfAnotherName } from './claim-text.js'
 import type { CounterAnswer, CounterAsk, CounterEnd, CounterRenewal } from './counter-answers.js'
-import { BackendUnavailableError, ClosedError, OutcomeUnknownError } from './errors.js'
+import { BackendUnavailableError, ClosedError, isConflict, OutcomeUnknownError } from './errors.js'
 import type { Reporter } from './events.js'
 import { Keeper } from './keeper.js'
 import { KeptPlaces } from './kept-places.js'
@@ -23,6 +23,8 @@ interface Visit {
   readonly ask: CounterAsk
   readonly seek: Seek
   readonly since: number
+  /** How long a place that was kept for the claim had left when its caller came back; null if none was kept. */
+  readonly keptMs: number | null
   /** Why it ends, once it does. `over`: its time to wait is. */
   why: CounterEnd | 'over' | null
   /** Settles when nothing of this visit is under way any more. */
@@ -52,7 +54,7 @@ export class Counter {
     const keeper = new Keeper(backend, runtime, settings, this.#reports)
     const releaser = new TrackedReleaser(backend, runtime, settings, keeper)
     this.#machinery = { backend, runtime, settings, keeper, releaser }
-    this.#places = new KeptPlaces(runtime.timers, (claim) => void this.#giveBack(claim))
+    this.#places = new KeptPlaces(runtime, (claim) => void this.#giveBack(claim))
     this.#lookout = new Lookout({ backend, runtime, settings, isClosed: () => this.isClosed })
   }
 
@@ -93,8 +95,7 @@ export class Counter {
     if (signal?.aborted) return { kind: 'ended', why: 'hung-up' }
     // Granted now, it could be released a moment later by a release that is still under way.
     if (this.#isSpent(claim)) return { kind: 'ended', why: 'spent' }
-    this.#places.forget(claim)
-    return await this.#serve(ask)
+    return await this.#serve(ask, this.#places.forget(claim))
   }
 
   /** One answer per request, in order, with what can be relied on. */
@@ -171,13 +172,13 @@ export class Counter {
     await backend.close()
   }
 
-  async #serve(ask: CounterAsk): Promise<CounterAnswer> {
+  async #serve(ask: CounterAsk, keptMs: number | null): Promise<CounterAnswer> {
     const { claim, waitMs, stayMs, signal } = ask
     const { timers, clock } = this.#machinery.runtime
     // A place is taken only by those who wait, so whoever wants to keep one waits for the shortest time there is.
     const seek = new Seek(this.#machinery, claim, false, stayMs > 0 ? Math.max(1, waitMs) : waitMs)
     seek.mayReturn = ask.mayReturn
-    const visit: Visit = { ask, seek, since: clock.monotonicMs(), why: null, done: NOTHING }
+    const visit: Visit = { ask, seek, since: clock.monotonicMs(), keptMs, why: null, done: NOTHING }
     this.#visits.set(claim.id, visit)
     this.#seeks.add(seek)
     const timer = waitMs > 0 ? timers.start(waitMs, () => this.#end(visit, 'over'), true) : null
@@ -230,11 +231,16 @@ export class Counter {
   }
 
   /** What to tell where something went wrong. Of who may come back, the claim is left to its lease. */
-  #failed({ ask: { claim, mayReturn, waitMs }, seek }: Visit, error: unknown): unknown {
+  #failed({ ask: { claim, mayReturn, waitMs }, seek, keptMs }: Visit, error: unknown): unknown {
     // The caller cannot ask again with an id that was minted here, so for it this is an outage and no open question.
     if (!mayReturn && waitMs > 0 && error instanceof OutcomeUnknownError) return seek.outage() ?? error
     if (!mayReturn || seek.givenBack !== null) return error
     this.#machinery.keeper.entrust(seek.standing)
+    if (isConflict(error)) {
+      // The store refused this request, and the claim stands as it did before it: a hold must not be given back later.
+      if (keptMs !== null) this.#keepFor(claim, keptMs)
+      return error
+    }
     this.#keepFor(claim, claim.ttlMs)
     if (!seek.standing.isPlaced || !(error instanceof BackendUnavailableError)) return error
     return new OutcomeUnknownError(

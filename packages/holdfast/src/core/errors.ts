@@ -173,6 +173,11 @@ export class WeightConflictError extends HoldfastError {
   }
 }
 
+/** Whether the store has refused the request for what the claim is, and left everything as it was. */
+export function isConflict(error: unknown): boolean {
+  return error instanceof ShapeConflictError || error instanceof WeightConflictError
+}
+
 /** The queue for the resource is as long as `maxWaiters` allows, so the request did not join it. Nothing is left at the store. */
 export class QueueFullError extends HoldfastError {
   readonly code = 'QUEUE_FULL'

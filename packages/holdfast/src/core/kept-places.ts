@@ -1,17 +1,22 @@
 import type { Claim } from './backend.js'
-import type { Timer, Timers } from './runtime.js'
+import type { Runtime, Timer } from './runtime.js'
+
+interface KeptPlace {
+  readonly timer: Timer
+  readonly endsAt: number
+}
 
 /**
  * Places in line that callers of a counter may come back to, where nothing but this process ends them: where a session of
  * it keeps them. What was granted, such a store takes back by itself.
  */
 export class KeptPlaces {
-  readonly #timers: Timers
+  readonly #runtime: Pick<Runtime, 'clock' | 'timers'>
   readonly #giveBack: (claim: Claim) => void
-  readonly #kept = new Map<string, Timer>()
+  readonly #kept = new Map<string, KeptPlace>()
 
-  constructor(timers: Timers, giveBack: (claim: Claim) => void) {
-    this.#timers = timers
+  constructor(runtime: Pick<Runtime, 'clock' | 'timers'>, giveBack: (claim: Claim) => void) {
+    this.#runtime = runtime
     this.#giveBack = giveBack
   }
 
@@ -26,16 +31,24 @@ export class KeptPlaces {
       this.#kept.delete(keyOf(claim))
       this.#giveBack(claim)
     }
-    this.#kept.set(keyOf(claim), this.#timers.start(ms, over, false))
+    const { clock, timers } = this.#runtime
+    this.#kept.set(keyOf(claim), {
+      timer: timers.start(ms, over, false),
+      endsAt: clock.monotonicMs() + ms,
+    })
   }
 
-  forget(claim: Claim): void {
-    this.#kept.get(keyOf(claim))?.cancel()
+  /** The place is not given back any more. Returns how long it would have been kept; null if it was not kept. */
+  forget(claim: Claim): number | null {
+    const place = this.#kept.get(keyOf(claim))
+    if (place === undefined) return null
+    place.timer.cancel()
     this.#kept.delete(keyOf(claim))
+    return Math.max(0, place.endsAt - this.#runtime.clock.monotonicMs())
   }
 
   clear(): void {
-    for (const timer of this.#kept.values()) timer.cancel()
+    for (const { timer } of this.#kept.values()) timer.cancel()
     this.#kept.clear()
   }
 }

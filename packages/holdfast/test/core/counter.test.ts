@@ -17,9 +17,12 @@ import {
   BackendUnavailableError,
   InvalidInputError,
   OutcomeUnknownError,
+  ShapeConflictError,
   UnsupportedError,
+  WeightConflictError,
 } from '../../src/core/errors.js'
 import { fenceOf } from '../../src/core/hold.js'
+import { LIMIT_MAX } from '../../src/core/line.js'
 import { RelayBackend } from '../../src/testing/conformance/relay-backend.js'
 import { settle, VirtualRuntime, VirtualTime } from '../../src/testing/virtual-time.js'
 import { claimOf } from '../support/claims.js'
@@ -558,6 +561,38 @@ describe('a store whose sessions keep the places', () => {
     }
     expect((await counter.inspect('a')).waiters).toHaveLength(1)
     await counter.release(claim)
+    expect((await counter.inspect('a')).waiters).toEqual([])
+    await counter.close()
+  })
+})
+
+describe('a request that conflicts with the claim of its id, where a session keeps it', () => {
+  const shape = { kind: 'read-write', limit: LIMIT_MAX } as const
+  const asWriter = (claim: Claim): CounterAsk => ask({ ...claim, weight: LIMIT_MAX, ttlMs: 1_000 })
+
+  it('does not end the hold', async () => {
+    const { counter, time } = await world((inner) => new Session(inner))
+    const reader = claimOf('a', { shape, ttlMs: 600_000 })
+    granted(await counter.acquire(ask(reader)))
+    await expect(counter.acquire(asWriter(reader))).rejects.toThrow(WeightConflictError)
+    await expect(
+      counter.acquire(ask({ ...reader, shape: { kind: 'mutex', limit: 1 }, ttlMs: 1_000 })),
+    ).rejects.toThrow(ShapeConflictError)
+    await time.advance(60_000)
+    expect((await counter.inspect('a')).holders).toHaveLength(1)
+    await counter.close()
+  })
+
+  it('keeps a place no longer than it was kept before', async () => {
+    const { counter, time } = await world((inner) => new Session(inner))
+    granted(await counter.acquire(ask(claimOf('a', { shape, weight: LIMIT_MAX, ttlMs: 3_600_000 }))))
+    const reader = claimOf('a', { shape })
+    expect((await counter.acquire(ask(reader, { stayMs: 5_000 }))).kind).toBe('waiting')
+    await time.advance(3_000)
+    await expect(counter.acquire(asWriter(reader))).rejects.toThrow(WeightConflictError)
+    await time.advance(1_500)
+    expect((await counter.inspect('a')).waiters).toHaveLength(1)
+    await time.advance(1_000)
     expect((await counter.inspect('a')).waiters).toEqual([])
     await counter.close()
   })
