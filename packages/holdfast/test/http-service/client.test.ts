@@ -59,11 +59,11 @@ function problem(status: number, code: string, more: object = {}): string {
 }
 
 /** An instance that tells what its store guarantees, and then answers every other request as it is told. */
-async function instance(answer: (count: number, request: string) => string | null) {
+async function instance(answer: (count: number, request: string) => string | null, store = STORE) {
   let count = 0
   return await fakeServer((socket, request) => {
     if (request.startsWith('GET /v1/store ')) {
-      socket.write(httpText(STORE))
+      socket.write(httpText(store))
       return
     }
     count += 1
@@ -296,6 +296,33 @@ describe('several instances', () => {
       await rejection(backend.attempt(claim, PATIENT))
       expect(await backend.renew([{ claim, fence: 1n, leaseMs: 100 }])).toEqual(['renewed'])
       expect(second.requests).toEqual([])
+    },
+  )
+
+  it.each(['TOO_MANY', 'TOO_MANY_CLAIMS'])(
+    'take over a request that one refused with %s, and the first is kept to',
+    async (code) => {
+      const full = await instance(() => problem(429, code))
+      const free = await instance(() => httpText(GRANTED))
+      const backend = await backendTo([full.port, free.port])
+      expect((await backend.attempt(claim, HASTY)).kind).toBe('granted')
+      expect((await backend.attempt(claim, HASTY)).kind).toBe('granted')
+      expect([full.requests.length, free.requests.length]).toEqual([3, 2])
+    },
+  )
+
+  it.each(['TOO_MANY', 'TOO_MANY_CLAIMS'])(
+    'do not take over what one refused with %s where it keeps the claims in its session',
+    async (code) => {
+      const store = STORE.replace('"keptBy":"lease"', '"keptBy":"session"')
+      const full = await instance(() => problem(429, code), store)
+      const other = await instance(() => httpText(GRANTED), store)
+      const backend = await backendTo([full.port, other.port])
+      await expect(backend.attempt(claim, HASTY)).rejects.toThrow(BackendUnavailableError)
+      await expect(backend.renew([{ claim, fence: 5n, leaseMs: 1_000 }])).rejects.toThrow(
+        BackendUnavailableError,
+      )
+      expect([full.requests.length, other.requests.length]).toEqual([3, 0])
     },
   )
 

@@ -166,6 +166,7 @@ class RemoteBackend implements Backend {
         // The service takes nothing back of those who named an id and either do not wait or keep a place; so it never
         // takes away what another try was granted.
         mayRepeat: () => !underWay.isReleased,
+        isTied: this.#isTied,
       })
       const wasHeldBack = waitMs > 0 && monotonicMs() - sentAt >= waitMs / 2
       const verdict = readVerdict(answer, claim, patience)
@@ -203,7 +204,7 @@ class RemoteBackend implements Backend {
       fence: fence === null ? null : String(fenceOf(fence, 0)),
       leaseMs: Math.ceil(leaseMs),
     }))
-    const answer = await this.#post('/v1/renew', { claims })
+    const answer = await this.#post('/v1/renew', { claims }, this.#isTied)
     return readRenewals(answer, requests.length)
   }
 
@@ -268,8 +269,12 @@ class RemoteBackend implements Backend {
     this.#client.close()
   }
 
-  #post(path: string, body: object): ReturnType<ServiceClient['ask']> {
-    return this.#client.ask({ method: 'POST', path, body, mayRepeat: always })
+  get #isTied(): boolean {
+    return this.guarantees.keptBy !== 'lease'
+  }
+
+  #post(path: string, body: object, isTied = false): ReturnType<ServiceClient['ask']> {
+    return this.#client.ask({ method: 'POST', path, body, mayRepeat: always, isTied })
   }
 }
 

@@ -6,6 +6,7 @@ import { HttpClient, type HttpQuestion } from '../shared/http-client.js'
 import {
   closedClient,
   isCutOff,
+  isOverLimit,
   isUnreached,
   lateAnswer,
   problemError,
@@ -30,6 +31,11 @@ export interface ServiceQuestion extends Omit<HttpQuestion, 'body'> {
    * harm if it happens twice, and is still wanted.
    */
   readonly mayRepeat: () => boolean
+  /**
+   * Whether only the instance that grants a claim knows it, as where a session of it keeps the claim. Then a request that a
+   * limit refused is not repeated at another instance, which would grant what it cannot renew, or report a hold as lost.
+   */
+  readonly isTied?: boolean
   /** The instance to begin with; otherwise the one that is kept to. */
   readonly at?: number
   /** Told which instance is asked, each time before it is. */
@@ -100,7 +106,7 @@ export class ServiceClient {
   /** A success, or a problem that is a verdict; any other rejects. */
   async ask(question: ServiceQuestion): Promise<ServiceAnswer> {
     const { hosts } = this.#access
-    const { body, at: first, mayRepeat, onAsk, ...rest } = question
+    const { body, at: first, mayRepeat, isTied = false, onAsk, ...rest } = question
     const request: HttpQuestion = { ...rest, body: body === undefined ? undefined : JSON.stringify(body) }
     // A connection that was kept may have been closed by the other side, so one more try is for that.
     const triesMax = Math.max(2, hosts.length)
@@ -117,6 +123,7 @@ export class ServiceClient {
         if (this.#host === at && isUnreached(error)) this.#host = next
         const isWorth =
           error instanceof BackendUnavailableError ? next !== at : isCutOff(error) && mayRepeat()
+        if (isTied && isOverLimit(error)) throw error
         if (!isWorth || tries >= triesMax) throw error
         at = next
       }

@@ -21,6 +21,9 @@ const cutOff = new WeakSet<object>()
 /** The errors of instances that said nothing. */
 const silent = new WeakSet<object>()
 
+/** The errors of instances that are well, and refused a request because of a limit. */
+const overLimit = new WeakSet<object>()
+
 /** The problem that an answer tells of, as far as it is one of ours. */
 export interface Problem {
   readonly status: number
@@ -28,14 +31,14 @@ export interface Problem {
   readonly detail: string
 }
 
-type Meaning = 'unavailable' | 'unknown' | 'final'
+type Meaning = 'unavailable' | 'over-limit' | 'unknown' | 'final'
 
 /** Only these are believed to have done nothing. */
 const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
   ['BACKEND_UNAVAILABLE', 'unavailable'],
   ['DRAINING', 'unavailable'],
-  ['TOO_MANY', 'unavailable'],
-  ['TOO_MANY_CLAIMS', 'unavailable'],
+  ['TOO_MANY', 'over-limit'],
+  ['TOO_MANY_CLAIMS', 'over-limit'],
   ['OUTCOME_UNKNOWN', 'unknown'],
   ['INVALID_INPUT', 'final'],
   ['UNSUPPORTED', 'final'],
@@ -68,6 +71,11 @@ export function problemError({ status, code, detail }: Problem): Error {
   switch (meaning) {
     case 'unavailable':
       return new BackendUnavailableError(message, context)
+    case 'over-limit': {
+      const refused = new BackendUnavailableError(message, context)
+      overLimit.add(refused)
+      return refused
+    }
     case 'unknown':
       return new OutcomeUnknownError(message, context)
     case 'final':
@@ -102,8 +110,14 @@ export function isCutOff(error: unknown): boolean {
   return typeof error === 'object' && error !== null && cutOff.has(error)
 }
 
+/** Whether a limit of the instance refused the request. Other instances may have room for it. */
+export function isOverLimit(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && overLimit.has(error)
+}
+
 /** Whether the instance itself is in doubt, and not only what was asked of it. */
 export function isUnreached(error: unknown): boolean {
+  if (isOverLimit(error)) return false
   if (error instanceof BackendUnavailableError || isCutOff(error)) return true
   return typeof error === 'object' && error !== null && silent.has(error)
 }
