@@ -7,7 +7,7 @@ import { EXIT } from '../exit-codes.js'
 import { UsageError } from '../failure.js'
 import { formatDuration } from '../format/duration.js'
 import { escapeText } from '../format/escape.js'
-import { describeOwner, quoteName, resourceLines } from '../format/views.js'
+import { describeOwner, hiddenOf, holdersOf, quoteName, resourceLines } from '../format/views.js'
 import { withLocks } from '../store.js'
 import { printLines, say } from '../terminal.js'
 
@@ -28,7 +28,7 @@ Let the resource refuse a fence that is lower than one it has seen, and that doe
 
 Exit codes:
   0    something was evicted
-  1    there was nothing to evict, or it was not confirmed
+  1    there was nothing to evict, it was not confirmed, or more holders are left than the store shows at a time
   64   wrong usage
   69   the store is not available`
 
@@ -55,7 +55,7 @@ async function breakLock(cli: Cli, name: string, options: BreakOptions): Promise
     const view = await locks.inspect(name)
     const meant = ref === undefined ? view.holders : allClaims(view).filter((claim) => claim.ref === ref)
     if (meant.length === 0) {
-      say(nothingToDo(name, ref))
+      say(nothingToDo(view, ref))
       return EXIT.nothing
     }
     if (options.yes !== true && process.stdin.isTTY && !(await confirm(view, meant, signal))) {
@@ -63,7 +63,11 @@ async function breakLock(cli: Cli, name: string, options: BreakOptions): Promise
       return EXIT.nothing
     }
     signal.throwIfAborted()
-    return await evict(locks, view, meant, reason)
+    const code = await evict(locks, view, meant, reason)
+    const left = ref === undefined ? holdersOf(view) - view.holders.length : 0
+    if (left === 0) return code
+    say(`${left} more holders were not shown, and keep the lock: run the command again to evict them`)
+    return EXIT.nothing
   })
 }
 
@@ -71,10 +75,12 @@ function allClaims(view: ResourceView): ClaimView[] {
   return [...view.holders, ...view.waiters]
 }
 
-function nothingToDo(name: string, ref: string | undefined): string {
-  return ref === undefined
-    ? `nobody holds ${quoteName(name)}, so nothing was evicted`
-    : `there is no claim ${quoteName(ref)} on ${quoteName(name)}, so nothing was evicted`
+function nothingToDo(view: ResourceView, ref: string | undefined): string {
+  const name = quoteName(view.resource)
+  if (ref === undefined) return `nobody holds ${name}, so nothing was evicted`
+  const hidden = hiddenOf(view)
+  const part = hidden === 0 ? '' : `, but the store does not show ${hidden} of its claims`
+  return `there is no claim ${quoteName(ref)} on ${name}${part}, so nothing was evicted`
 }
 
 async function confirm(

@@ -5,7 +5,7 @@ import type { Cli } from '../cli.js'
 import { deadlocksAround, deadlocksAt, showsWhoWaits } from '../deadlocks.js'
 import { EXIT } from '../exit-codes.js'
 import { UsageError } from '../failure.js'
-import { deadlockLines, listLines, quoteName, toJson } from '../format/views.js'
+import { deadlockLines, hiddenOf, listLines, quoteName, toJson } from '../format/views.js'
 import { withLocks } from '../store.js'
 import { outputWidth, printLines, say } from '../terminal.js'
 
@@ -56,6 +56,9 @@ async function list(cli: Cli, prefix: string, options: LsOptions): Promise<numbe
       views.push(view)
     }
     const deadlocks = await deadlocksAround(locks, views, signal)
+    const hidden = views.reduce((sum, view) => sum + hiddenOf(view), 0)
+    if (hidden > 0)
+      say(`the store does not show ${hidden} of the claims, so a deadlock among them is not found`)
     if (options.deadlocks) return printDeadlocks(deadlocks, options.json === true)
     if (options.json) {
       printLines([

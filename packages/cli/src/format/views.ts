@@ -65,14 +65,29 @@ export function listLines(views: readonly ResourceView[], maxWidth?: number): st
     return [
       escapeText(view.resource),
       describeKind(view.shape),
-      String(view.holders.length),
-      String(view.waiters.length),
+      String(holdersOf(view)),
+      String(waitersOf(view)),
       first === undefined ? NOTHING : describeOwner({ owner: first.owner, note: null }),
       first === undefined ? NOTHING : formatDuration(first.ageMs),
       describeRemaining(first),
     ]
   })
   return layOutTable(LIST_COLUMNS, rows, maxWidth)
+}
+
+/** The number of holders, shown or not. */
+export function holdersOf({ holders, holdersTotal }: ResourceView): number {
+  return holdersTotal ?? holders.length
+}
+
+/** The number of waiters, shown or not. */
+function waitersOf({ waiters, waitersTotal }: ResourceView): number {
+  return waitersTotal ?? waiters.length
+}
+
+/** How many claims the view leaves out. */
+export function hiddenOf(view: ResourceView): number {
+  return holdersOf(view) + waitersOf(view) - view.holders.length - view.waiters.length
 }
 
 const CLAIM_COLUMNS: readonly Column[] = [
@@ -92,7 +107,9 @@ export function resourceLines(view: ResourceView, maxWidth?: number): string[] {
   const name = quoteName(view.resource)
   if (view.shape === null) return [`${name} is free: nobody holds it or waits for it.`]
   const { holders, waiters } = view
-  const counts = `${count(holders.length, 'holder')}, ${count(waiters.length, 'waiter')}`
+  const hidden = hiddenOf(view)
+  const part = hidden === 0 ? '' : ` (${count(hidden, 'claim')} not shown)`
+  const counts = `${count(holdersOf(view), 'holder')}, ${count(waitersOf(view), 'waiter')}${part}`
   const summary = `${name}  ${describeKind(view.shape)}, ${counts}`
   const rows = [
     ...holders.map((claim) => claimCells('holds', claim, view.shape)),

@@ -152,7 +152,8 @@ export class Locks implements AsyncDisposable {
 
   /**
    * For operators: takes a hold away from whoever has it. The holder learns of it at its next renewal, and until then
-   * believes in it; the next holder's fence is higher, so a guarded resource refuses the old one.
+   * believes in it; the next holder's fence is higher, so a guarded resource refuses the old one. Over the lock service, it
+   * finds the claims that one `inspect()` shows, which are not all if `holdersTotal` is present.
    */
   async evict(name: string, options: EvictOptions): Promise<readonly ClaimView[]> {
     this.#checkName(name)

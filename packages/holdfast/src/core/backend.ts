@@ -123,6 +123,9 @@ export interface ResourceView {
   readonly shape: Shape | null
   readonly holders: readonly ClaimView[]
   readonly waiters: readonly ClaimView[]
+  /** How many there are, if the store shows only the first of them. The lock service bounds its answers. */
+  readonly holdersTotal?: number
+  readonly waitersTotal?: number
 }
 
 /** What a recipe really guarantees, as data. A primitive that needs more is refused at construction. */

@@ -153,11 +153,16 @@ function expectOk(code: string): void {
 function viewOf(fields: Fields): ResourceView {
   const claims = (name: string): readonly ClaimView[] =>
     fields.list(name).map((each) => claimOf(new Fields(each)))
+  const [holders, waiters] = [claims('holders'), claims('waiters')]
+  const holdersTotal = fields.integerOrNull('holdersTotal', 0) ?? holders.length
+  const waitersTotal = fields.integerOrNull('waitersTotal', 0) ?? waiters.length
   return {
     resource: fields.text('name'),
     shape: fields.isNull('shape') ? null : readShape(fields.fields('shape')),
-    holders: claims('holders'),
-    waiters: claims('waiters'),
+    holders,
+    waiters,
+    ...(holdersTotal > holders.length ? { holdersTotal } : {}),
+    ...(waitersTotal > waiters.length ? { waitersTotal } : {}),
   }
 }
 
