@@ -63,6 +63,20 @@ describe.runIf(hasScript)('at a terminal (does not apply where script(1) of util
     expect(bench.log()).toEqual(['first starts', 'first SIGTERM', 'first ends', 'second'])
   })
 
+  test('counts a process without an environment after its parent has ended', async () => {
+    const terminal = startAtTerminal([], `env -i ${bench.writeWorker('first', SLOW)}; true`)
+    await bench.logged('first starts')
+    const second = bench.startShell(['--wait', 'forever'], 'echo second >> log')
+    const view = await until('the second waits', async () => {
+      const seen = await bench.inspect('a')
+      return seen.waiters.length === 1 && seen
+    })
+    process.kill(view.holders[0]?.owner.pid ?? 0, 'SIGTERM')
+    expect(await exitOf(terminal)).toBe(143)
+    expect((await second.ended).exitCode).toBe(0)
+    expect(bench.log()).toEqual(['first starts', 'first SIGTERM', 'first ends', 'second'])
+  })
+
   test('Ctrl-C reaches each process once, and the lock is kept until they end', async () => {
     const terminal = startAtTerminal([], `${bench.writeWorker('first', SLOW)}; true`)
     await bench.logged('first starts')

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
 import { EXIT, exitCodeOfSignal } from '../exit-codes.js'
-import { RUN_VARIABLE, runVariable, SessionFamily, TerminalFamily } from './process-family.js'
+import { SessionFamily, TerminalFamily } from './process-family.js'
+import { newRunId, RUN_VARIABLE, runVariable } from './run-mark.js'
 import { type Background, Supervisor } from './supervisor.js'
 
 export interface CommandRequest {
@@ -28,7 +28,7 @@ export type CommandEnd =
  */
 export async function superviseCommand(request: CommandRequest): Promise<CommandEnd> {
   const ownSession = process.platform !== 'win32' && !hasControllingTerminal()
-  const runId = randomBytes(8).toString('hex')
+  const runId = newRunId()
   const child = spawn(request.command, [...request.args], {
     stdio: 'inherit',
     env: { ...request.env, [RUN_VARIABLE]: runVariable(process.env[RUN_VARIABLE], runId) },

@@ -1,18 +1,15 @@
 /** The command that `holdfast run` has started, and the processes that it has started. */
 
+import { performance } from 'node:perf_hooks'
 import { say } from '../terminal.js'
-import { hasVariable, type ProcessEntry, readProcessTable } from './process-table.js'
+import { ProcessMemory } from './process-memory.js'
+import { type ProcessEntry, type ProcessReader, procReader } from './process-table.js'
+import { isMarkedBy, RUN_VARIABLE } from './run-mark.js'
 
-/** Marks the processes of one `holdfast run`: the ids of the runs around it and its own, with dots between them. */
-export const RUN_VARIABLE = 'HOLDFAST_RUN'
-
-/** Nested runs add their ids behind those around them. Older ids are dropped, so that the text stays short. */
-const NESTED_RUNS_MAX = 16
-
-export function runVariable(outer: string | undefined, runId: string): string {
-  const around = outer === undefined || outer === '' ? [] : outer.split('.')
-  return [...around.slice(1 - NESTED_RUNS_MAX), runId].join('.')
-}
+const WATCH_MIN_MS = 20
+const WATCH_MAX_MS = 1_000
+/** Reading the table of processes takes at most about a hundredth of the time while the command runs. */
+const WATCH_COST_FACTOR = 100
 
 /** Pids of processes that still run. Null: some do, and this system does not say which. */
 export type Alive = readonly number[] | null
@@ -52,6 +49,15 @@ class Sender {
 }
 
 /**
+ * One scan can miss a process: pids are listed first and read afterwards, and meanwhile the last process can start
+ * another one and end. So only two empty scans in a row mean that none is left.
+ */
+function scanTwice<T>(scan: () => readonly T[] | null): readonly T[] | null {
+  const found = scan()
+  return found?.length === 0 ? scan() : found
+}
+
+/**
  * A command in a session of its own, which Node.js gives to a detached child. The processes that it starts belong to
  * the session, also those that form a process group of their own, as `timeout` and shells with job control do.
  * Outside Linux only the first process group of the session can be found.
@@ -60,10 +66,12 @@ export class SessionFamily implements ProcessFamily {
   readonly sharesOurGroup = false
   readonly #sender = new Sender()
   readonly #pid: number
+  readonly #reader: ProcessReader
   #ended = false
 
-  constructor(pid: number) {
+  constructor(pid: number, reader = procReader) {
     this.#pid = pid
+    this.#reader = reader
   }
 
   commandEnded(): void {
@@ -87,15 +95,18 @@ export class SessionFamily implements ProcessFamily {
   }
 
   #members(): readonly ProcessEntry[] | null {
-    const table = readProcessTable()
-    return table?.filter(({ session, isZombie }) => session === this.#pid && !isZombie) ?? null
+    return scanTwice(() => {
+      const table = this.#reader.readTable()
+      return table?.filter(({ session, isZombie }) => session === this.#pid && !isZombie) ?? null
+    })
   }
 }
 
 /**
  * A command in the process group of `holdfast run`, because it shares the terminal. Other programs can be in that group
  * too, such as the reader of a pipe. The processes of the command are its descendants in the same session, and those
- * that have its mark in their environment: a process whose parent has ended is not a descendant any more.
+ * that have its mark in their environment: a process whose parent has ended is not a descendant any more. The table of
+ * processes is read while the command runs, so that descendants without a readable mark are known by then.
  * Outside Linux only the command itself can be found.
  */
 export class TerminalFamily implements ProcessFamily {
@@ -103,15 +114,21 @@ export class TerminalFamily implements ProcessFamily {
   readonly #sender = new Sender()
   readonly #pid: number
   readonly #runId: string
+  readonly #reader: ProcessReader
+  readonly #memory = new ProcessMemory()
+  #watch: NodeJS.Timeout
   #ended = false
 
-  constructor(pid: number, runId: string) {
+  constructor(pid: number, runId: string, reader = procReader) {
     this.#pid = pid
     this.#runId = runId
+    this.#reader = reader
+    this.#watch = this.#watchAfter(WATCH_MIN_MS)
   }
 
   commandEnded(): void {
     this.#ended = true
+    clearTimeout(this.#watch)
   }
 
   signalCommand(signal: NodeJS.Signals): void {
@@ -121,32 +138,38 @@ export class TerminalFamily implements ProcessFamily {
   signalAll(signal: NodeJS.Signals): void {
     const members = this.#members()
     if (members === null) this.signalCommand(signal)
-    else for (const pid of members) this.#sender.send(pid, signal)
+    else for (const { pid } of members) this.#sender.send(pid, signal)
   }
 
   alive(): Alive {
-    return this.#members() ?? (this.#ended ? [] : [this.#pid])
+    return this.#members()?.map(({ pid }) => pid) ?? (this.#ended ? [] : [this.#pid])
   }
 
-  #members(): readonly number[] | null {
-    const table = readProcessTable()
-    const own = table?.find(({ pid }) => pid === process.pid)
-    if (table === null || own === undefined) return null
-    const others = table.filter(
-      ({ pid, session, isZombie }) => session === own.session && pid !== own.pid && !isZombie,
-    )
-    const members = new Set(others.filter((entry) => this.#isKnown(entry)).map(({ pid }) => pid))
-    for (const member of members) {
-      for (const { pid, parent } of others) if (parent === member) members.add(pid)
-    }
-    return [...members]
+  #watchAfter(delayMs: number): NodeJS.Timeout {
+    const timer = setTimeout(() => {
+      const before = performance.now()
+      // Where there is no table, there will not be one later.
+      if (this.#members() === null) return
+      const costMs = (performance.now() - before) * WATCH_COST_FACTOR
+      this.#watch = this.#watchAfter(Math.max(Math.min(delayMs * 1.5, WATCH_MAX_MS), costMs))
+    }, delayMs)
+    return timer.unref()
   }
 
-  #isKnown({ pid }: ProcessEntry): boolean {
-    if (!this.#ended && pid === this.#pid) return true
-    return hasVariable(pid, (variable) => {
-      const [name, ids = ''] = variable.split('=', 2)
-      return name === RUN_VARIABLE && ids.split('.').includes(this.#runId)
+  #members(): readonly ProcessEntry[] | null {
+    return scanTwice(() => {
+      const table = this.#reader.readTable()
+      const own = table?.find(({ pid }) => pid === process.pid)
+      if (table === null || own === undefined) return null
+      const others = table.filter(
+        ({ pid, session, isZombie }) => session === own.session && pid !== own.pid && !isZombie,
+      )
+      return this.#memory.membersOf(others, ({ pid }) => this.#isMarked(pid))
     })
+  }
+
+  #isMarked(pid: number): boolean {
+    if (!this.#ended && pid === this.#pid) return true
+    return isMarkedBy(this.#reader.readVariable(pid, RUN_VARIABLE), this.#runId)
   }
 }
