@@ -52,12 +52,12 @@ describe('a session', () => {
   const inSession = (pid: number): ProcessEntry => entry(pid, { session: COMMAND })
 
   test('is not empty when only one scan in a row finds no process', () => {
-    const family = new SessionFamily(COMMAND, new ScriptedReader([], [inSession(101)]))
+    const family = new SessionFamily(COMMAND, RUN_ID, new ScriptedReader([], [inSession(101)]))
     expect(family.alive()).toEqual([101])
   })
 
   test('is empty when two scans in a row find no process', () => {
-    const family = new SessionFamily(COMMAND, new ScriptedReader([], [], [inSession(101)]))
+    const family = new SessionFamily(COMMAND, RUN_ID, new ScriptedReader([], [], [inSession(101)]))
     expect(family.alive()).toEqual([])
   })
 })

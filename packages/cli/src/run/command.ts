@@ -39,7 +39,7 @@ export async function superviseCommand(request: CommandRequest): Promise<Command
     child.pid === undefined
       ? null
       : ownSession
-        ? new SessionFamily(child.pid)
+        ? new SessionFamily(child.pid, runId)
         : new TerminalFamily(child.pid, runId)
   const supervisor = new Supervisor(family, request)
   try {

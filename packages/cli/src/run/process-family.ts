@@ -4,12 +4,15 @@ import { performance } from 'node:perf_hooks'
 import { say } from '../terminal.js'
 import { ProcessMemory } from './process-memory.js'
 import { type ProcessEntry, type ProcessReader, procReader } from './process-table.js'
-import { isMarkedBy, RUN_VARIABLE } from './run-mark.js'
+import { isMarkedBy, nestedSupervisor, RUN_VARIABLE } from './run-mark.js'
 
 const WATCH_MIN_MS = 20
 const WATCH_MAX_MS = 1_000
 /** Reading the table of processes takes at most about a hundredth of the time while the command runs. */
 const WATCH_COST_FACTOR = 100
+
+/** SIGSTOP also stops a nested `holdfast run`, so that it cannot pass the signal on. */
+const PAUSE: ReadonlySet<NodeJS.Signals> = new Set(['SIGSTOP', 'SIGCONT'])
 
 /** Pids of processes that still run. Null: some do, and this system does not say which. */
 export type Alive = readonly number[] | null
@@ -60,17 +63,27 @@ function scanTwice<T>(scan: () => readonly T[] | null): readonly T[] | null {
 /**
  * A command in a session of its own, which Node.js gives to a detached child. The processes that it starts belong to
  * the session, also those that form a process group of their own, as `timeout` and shells with job control do.
+ *
+ * The command of a nested `holdfast run` has another session. The nested run is in ours, passes signals on, and ends
+ * after its processes. Only when this run kills it, the processes that it supervised are found by their mark.
+ *
  * Outside Linux only the first process group of the session can be found.
  */
 export class SessionFamily implements ProcessFamily {
   readonly sharesOurGroup = false
   readonly #sender = new Sender()
   readonly #pid: number
+  readonly #runId: string
   readonly #reader: ProcessReader
+  /** Pids of the session that this run has killed, nested runs among them. */
+  readonly #killed = new Set<number>()
+  /** The processes of nested runs that this run has killed. */
+  readonly #orphans = new ProcessMemory()
   #ended = false
 
-  constructor(pid: number, reader = procReader) {
+  constructor(pid: number, runId: string, reader = procReader) {
     this.#pid = pid
+    this.#runId = runId
     this.#reader = reader
   }
 
@@ -84,7 +97,7 @@ export class SessionFamily implements ProcessFamily {
 
   signalAll(signal: NodeJS.Signals): void {
     // A group belongs to one session, and its number is not used again while it has members.
-    const groups = new Set(this.#members()?.map(({ group }) => group) ?? [this.#pid])
+    const groups = new Set(this.#members(signal)?.map(({ group }) => group) ?? [this.#pid])
     for (const group of groups) this.#sender.send(-group, signal)
   }
 
@@ -94,10 +107,34 @@ export class SessionFamily implements ProcessFamily {
     return this.#sender.send(-this.#pid, 0) ? null : []
   }
 
-  #members(): readonly ProcessEntry[] | null {
+  #members(signal?: NodeJS.Signals): readonly ProcessEntry[] | null {
     return scanTwice(() => {
       const table = this.#reader.readTable()
-      return table?.filter(({ session, isZombie }) => session === this.#pid && !isZombie) ?? null
+      if (table === null) return null
+      const own = table.filter(({ session, isZombie }) => session === this.#pid && !isZombie)
+      if (signal === 'SIGKILL') for (const { pid } of own) this.#killed.add(pid)
+      const orphans = this.#supervisedBy(this.#killed, table, this.#orphans)
+      if (signal === undefined || !PAUSE.has(signal)) return [...own, ...orphans]
+      const running = new Set(own.map(({ pid }) => pid))
+      return [...own, ...orphans, ...this.#supervisedBy(running, table, new ProcessMemory())]
+    })
+  }
+
+  /** The processes of the nested runs with these pids, in any session but ours. */
+  #supervisedBy(
+    supervisors: ReadonlySet<number>,
+    table: readonly ProcessEntry[],
+    memory: ProcessMemory,
+  ): readonly ProcessEntry[] {
+    if (supervisors.size === 0) return []
+    // Environments of older processes are not read: they cannot have the mark.
+    const since = table.find(({ pid }) => pid === process.pid)?.startTime ?? 0
+    const others = table.filter(
+      ({ session, startTime, isZombie }) => session !== this.#pid && startTime >= since && !isZombie,
+    )
+    return memory.membersOf(others, ({ pid }) => {
+      const supervisor = nestedSupervisor(this.#reader.readVariable(pid, RUN_VARIABLE), this.#runId)
+      return supervisor !== null && supervisors.has(supervisor)
     })
   }
 }
