@@ -92,4 +92,9 @@ describe('help', () => {
     for (const code of [64, 69, 70, 75, 79, 126, 127, 130])
       expect(stdout).toMatch(new RegExp(`^ {2}${code} `, 'm'))
   })
+
+  test('the help of run says where only the command itself counts', async () => {
+    const { stdout } = await bench.holdfast(['run', '--help'])
+    expect(stdout).toContain('outside Linux, at a terminal, only the command itself counts (docs/cli.md)')
+  })
 })

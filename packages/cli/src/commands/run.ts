@@ -51,8 +51,9 @@ Examples:
 
 The command finds the name in HOLDFAST_NAME and the fence, a number that grows with every
 holder, in HOLDFAST_FENCE; HOLDFAST_FLOW tells a holdfast inside it where it belongs. No shell is involved; use "sh -c '...'" where you want one.
-On SIGTERM, and when the lock is lost, the command and all that it started get SIGTERM, and SIGKILL
-after --grace. The lock is released when the last of these processes has ended.`
+On SIGTERM, and when the lock is lost, the processes of the command get SIGTERM, and SIGKILL after
+--grace. The lock is released when the last of them has ended. Which processes count depends on the
+system and the terminal; outside Linux, at a terminal, only the command itself counts (docs/cli.md).`
 
 export function runCommand(cli: Cli): Command {
   const kinds = ['shared', 'write', 'limit']
