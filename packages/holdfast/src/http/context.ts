@@ -28,6 +28,13 @@ export function rememberContext(request: object, context: HttpContext, running: 
   targets.set(request, [...(targets.get(request) ?? []), running])
 }
 
+/** A copy of a request that was let in counts as that request. */
+export function shareContext(request: object, copy: object): void {
+  const [context, running] = [contexts.get(request), targets.get(request)]
+  if (context !== undefined) contexts.set(copy, context)
+  if (running !== undefined) targets.set(copy, running)
+}
+
 /** Whether this very request was let in before, by a middleware that is mounted twice: it would wait for itself. */
 export function isLetIn(request: object, { runner, target }: RunningTarget): boolean {
   const { scope, key } = target

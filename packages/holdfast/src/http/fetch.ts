@@ -1,4 +1,4 @@
-import type { HttpContext } from './context.js'
+import { type HttpContext, idempotencyOf, shareContext } from './context.js'
 import { enter, type Runner } from './exchange.js'
 import { type HttpOptions, resolveOptions } from './options.js'
 import { bytesOfStream, incomingOfWeb, REQUEST_BYTES_MAX, responseOf, settle } from './web.js'
@@ -21,10 +21,14 @@ export function idempotentHandler(
     const source = new ReadRequest(original)
     const readsMultipart = settings.hooks.fingerprint !== undefined || settings.hooks.key !== undefined
     const entry = await enter(idempotency, settings, incomingOfWeb(source, readsMultipart))
-    if (entry.kind === 'pass') return await handler(source.request())
+    if (entry.kind === 'pass') {
+      const request = source.request()
+      shareContext(original, request)
+      return await handler(request, idempotencyOf(request))
+    }
     if (entry.kind === 'answer') return responseOf(entry.answer)
     const { exchange, context } = entry
-    const request = source.request()
+    const request = source.copy()
     exchange.remember(request, context)
     let response: Response
     try {
@@ -63,6 +67,14 @@ class ReadRequest {
     return bytes
   }
 
-  readonly request = (): Request =>
-    this.#isRead ? new Request(this.#original, { method: this.method, body: this.#bytes }) : this.#original
+  readonly request = (): Request => (this.#isRead ? this.copy() : this.#original)
+
+  /**
+   * A request that no caller has. The handler gets it and it is remembered as let in: a caller that passes the original again
+   * makes another attempt.
+   */
+  copy(): Request {
+    const body = this.#isRead ? { body: this.#bytes } : {}
+    return new Request(this.#original, { method: this.method, ...body })
+  }
 }

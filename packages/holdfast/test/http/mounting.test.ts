@@ -6,10 +6,19 @@ import express, { type Express } from 'express'
 import { fastify } from 'fastify'
 import { Hono } from 'hono'
 import { afterAll, describe, expect, it } from 'vitest'
+import { within } from '../../../../test/support/wait.js'
 import { memoryRecords } from '../../src/backends/memory/records.js'
-import { expressIdempotency, fastifyIdempotency, honoIdempotency, idempotentHandler } from '../../src/http.js'
+import {
+  expressIdempotency,
+  type FetchHandler,
+  fastifyIdempotency,
+  honoIdempotency,
+  idempotencyOf,
+  idempotentHandler,
+} from '../../src/http.js'
 import { createIdempotency } from '../../src/idempotency.js'
 import { newKey } from './client.js'
+import { Gate } from './world.js'
 
 const idempotency = await createIdempotency(memoryRecords())
 const options = { scope: () => ({ tenant: 'ann' }) }
@@ -77,6 +86,52 @@ describe('a middleware that is mounted twice', () => {
     ends.push(() => app.close())
     await app.register(fastifyIdempotency, { idempotency, ...options })
     await expect(app.register(fastifyIdempotency, { idempotency, ...options })).rejects.toThrow(/already/)
+  })
+})
+
+describe('a `Request` object without a body that is passed to a fetch-style handler again', () => {
+  it('is replayed', async () => {
+    let runs = 0
+    const handler = idempotentHandler(idempotency, () => new Response(`run ${++runs}`), options)
+    const request = requestOf('http://x/again', newKey())
+    expect(await toldBy(await handler(request))).toEqual({ status: 200, text: 'run 1', replayed: false })
+    expect(await toldBy(await handler(request))).toEqual({ status: 200, text: 'run 1', replayed: true })
+  })
+
+  it('runs once when both calls are made in parallel, also while the handler runs', async () => {
+    let runs = 0
+    const [started, ending] = [new Gate(), new Gate()]
+    const work = async (): Promise<Response> => {
+      runs += 1
+      started.open()
+      await ending.passed
+      return new Response('done')
+    }
+    const handler = idempotentHandler(idempotency, work, options)
+    const request = requestOf('http://x/parallel', newKey())
+    const pair = [handler(request), handler(request)]
+    await started.passed
+    const third = await within('a call that is rejected while the handler runs', handler(request))
+    expect(third.status).toBe(409)
+    ending.open()
+    const statuses = (await Promise.all(pair)).map(({ status }) => status)
+    expect([runs, statuses.toSorted()]).toEqual([1, [200, 409]])
+  })
+
+  it('has its own context in the handler, whatever the number of handlers around it', async () => {
+    const seen: unknown[] = []
+    const innermost: FetchHandler = (request, context) => {
+      seen.push(context !== undefined, idempotencyOf(request) === context)
+      return new Response('done')
+    }
+    const wrapped = (handler: FetchHandler): FetchHandler => idempotentHandler(idempotency, handler, options)
+    const handler = wrapped(wrapped(wrapped(innermost)))
+    for (const body of [null, 'text']) {
+      const headers = { 'idempotency-key': newKey() }
+      const response = await handler(new Request('http://x/nested', { method: 'POST', headers, body }))
+      expect(await toldBy(response)).toEqual({ status: 200, text: 'done', replayed: false })
+    }
+    expect(seen).toEqual([true, true, true, true])
   })
 })
 
