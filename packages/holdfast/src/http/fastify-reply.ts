@@ -85,6 +85,14 @@ function webStreamOf(payload: unknown): ReadableStream<Uint8Array> {
   throw new TypeError(`An answer of this type is text, bytes or a stream, and not ${typeof payload}.`)
 }
 
+/** A stream that is not sent is closed, with the file or connection behind it. */
+export function discardStream(payload: unknown): void {
+  if (payload instanceof Readable) payload.destroy()
+  const web = payload instanceof Response ? payload.body : payload
+  // The reason is of no interest to the program: it was told that the answer is ignored.
+  if (web instanceof ReadableStream && !web.locked) void web.cancel().catch(() => undefined)
+}
+
 /** null: a stream. */
 function bytesOf(payload: unknown): Uint8Array | null {
   if (payload === undefined || payload === null) return new Uint8Array()

@@ -4,7 +4,7 @@ import type { Incoming } from './admission.js'
 import type { HttpContext } from './context.js'
 import { type Exchange, enter, type Runner } from './exchange.js'
 import { hasContent, headerValuesOf } from './express.js'
-import { type FastifyReply, send, settle } from './fastify-reply.js'
+import { discardStream, type FastifyReply, send, settle } from './fastify-reply.js'
 import { HeldResponse } from './held-response.js'
 import { type HttpOptions, type HttpSettings, resolveOptions } from './options.js'
 import { bodyOfParsed, mediaTypeOf } from './request-digest.js'
@@ -20,7 +20,7 @@ export interface FastifyRequest {
   readonly rawBody?: unknown
   readonly routeOptions: { readonly config?: unknown }
   readonly is404?: boolean
-  readonly log?: { warn(message: string): void }
+  readonly log?: { warn(message: string): void; warn(details: { err: unknown }, message: string): void }
 }
 
 export type { FastifyReply }
@@ -80,7 +80,14 @@ Reflect.set(fastifyIdempotency, Symbol.for('fastify.display-name'), 'holdfast-id
 Reflect.set(fastifyIdempotency, Symbol.for('plugin-meta'), { fastify: '5.x', name: 'holdfast-idempotency' })
 
 /** Requests whose handler runs: problems and replays are none of them, so they pass `onSend` as they are. */
-type Running = WeakMap<FastifyRequest, Exchange>
+interface Requests {
+  /** Those without an answer that has reached `onSend`. */
+  readonly running: WeakMap<FastifyRequest, Exchange>
+  /** Those for which `reply.send` was called. Hooks that come before may keep the answer from `onSend` for a while. */
+  readonly answered: WeakSet<FastifyRequest>
+  /** Those whose answer is being stored. */
+  readonly settling: WeakSet<FastifyRequest>
+}
 
 const ADDED_EARLY =
   'A route was added before `fastifyIdempotency` was there, so replays come before its own `preHandler` hooks, which they ' +
@@ -95,8 +102,9 @@ const SENT_TWICE =
  * all, has the hook of the instance.
  */
 function install(instance: FastifyInstance, options: FastifyIdempotencyOptions): void {
-  const running: Running = new WeakMap()
-  const guard = guardOf(options, running)
+  const requests: Requests = { running: new WeakMap(), answered: new WeakSet(), settling: new WeakSet() }
+  const { running, settling } = requests
+  const guard = guardOf(options, requests)
   const isGuarded = Symbol('holdfast idempotency')
   let isWarned = false
   const known = instance as unknown as KnownInstance
@@ -105,7 +113,7 @@ function install(instance: FastifyInstance, options: FastifyIdempotencyOptions):
     // Not into the list that is there, which the program may use for other routes as well.
     route.preHandler = [...[route.preHandler ?? []].flat(), guard]
     route.config = { ...route.config, [isGuarded]: true }
-    route.handler = endingAlways(route.handler, running)
+    route.handler = endingAlways(route.handler, requests)
   })
   known.addHook('preHandler', async (request, reply) => {
     const { config } = request.routeOptions
@@ -119,38 +127,53 @@ function install(instance: FastifyInstance, options: FastifyIdempotencyOptions):
     return await guard(request, reply)
   })
   known.addHook('onSend', async (request, reply, payload) => {
+    // Another chain of hooks, for a second answer that was sent before the first one came here.
+    if (settling.has(request)) return await neverSent(request, payload)
     const exchange = running.get(request)
     if (exchange === undefined) return payload
     running.delete(request)
-    return await withoutSecond(request, reply, () => settle(reply, payload, exchange))
+    settling.add(request)
+    try {
+      return await settle(reply, payload, exchange)
+    } finally {
+      settling.delete(request)
+    }
   })
+}
+
+/** A hook whose promise never resolves ends its chain: Fastify sends nothing for it. */
+function neverSent(request: FastifyRequest, payload: unknown): Promise<never> {
+  ignoreAnswer(request, payload)
+  return new Promise(() => {})
+}
+
+function ignoreAnswer({ log }: FastifyRequest, payload: unknown): void {
+  // Nothing is what Fastify sends by itself for an async handler that has not returned the reply.
+  if (payload === undefined) return
+  if (payload instanceof Error) log?.warn({ err: payload }, SENT_TWICE)
+  else log?.warn(SENT_TWICE)
+  discardStream(payload)
 }
 
 /**
  * Fastify ignores a second `reply.send`, because the first one has sent the headers before it returns. Here the first one waits
  * for the store, and meanwhile the client must not get another answer than the one that is stored.
  */
-async function withoutSecond(
-  { log }: FastifyRequest,
-  reply: FastifyReply,
-  settling: () => Promise<unknown>,
-): Promise<unknown> {
+function watchSend(request: FastifyRequest, reply: FastifyReply, { answered, settling }: Requests): void {
   const send = reply.send.bind(reply)
-  let isSettled = false
   reply.send = (payload) => {
-    if (isSettled) return send(payload)
-    // Nothing is what Fastify sends by itself for an async handler that has not returned the reply.
-    if (payload !== undefined) log?.warn(SENT_TWICE)
-    return reply
-  }
-  try {
-    return await settling()
-  } finally {
-    isSettled = true
+    if (settling.has(request)) {
+      ignoreAnswer(request, payload)
+      return reply
+    }
+    const result = send(payload)
+    // Not if it throws: then the error is the answer.
+    answered.add(request)
+    return result
   }
 }
 
-function guardOf(options: FastifyIdempotencyOptions, running: Running): Hook {
+function guardOf(options: FastifyIdempotencyOptions, requests: Requests): Hook {
   const { idempotency, ...common } = withoutRegistration(options)
   const settingsOf = routeSettings(common, resolveOptions(common))
   return async (request, reply) => {
@@ -159,8 +182,9 @@ function guardOf(options: FastifyIdempotencyOptions, running: Running): Hook {
     const entry = await enter(idempotency, route, incomingOf(request))
     if (entry.kind === 'pass') return undefined
     if (entry.kind === 'answer') return send(reply, entry.answer)
-    running.set(request, entry.exchange)
-    watchRaw(request, reply, entry.exchange, running)
+    requests.running.set(request, entry.exchange)
+    watchSend(request, reply, requests)
+    watchRaw(request, reply, entry.exchange, requests)
     Reflect.set(request, 'idempotency', entry.context)
     entry.exchange.remember(request, entry.context)
     return undefined
@@ -170,18 +194,38 @@ function guardOf(options: FastifyIdempotencyOptions, running: Running): Hook {
 /**
  * Fastify sends nothing for a handler that gives nothing when its client is gone, so nobody would hear that it is done. It
  * may have sent something by itself that is still on its way here, so nobody can tell what the answer was.
+ *
+ * What a handler returns or throws after `reply.send` is ignored here. Fastify would begin another answer with it as long as the
+ * first one is not sent, and the status of an error would get into the first one.
  */
-function endingAlways(handler: Handler, running: Running): Handler {
+function endingAlways(handler: Handler, { running, answered }: Requests): Handler {
   return function (request, reply) {
-    const result = Reflect.apply(handler, this, [request, reply])
+    const failed = (error: unknown): undefined => {
+      if (!answered.has(request)) throw error
+      ignoreAnswer(request, error)
+    }
+    let result: unknown
+    try {
+      result = Reflect.apply(handler, this, [request, reply])
+    } catch (error) {
+      return failed(error)
+    }
     if (!(result instanceof Promise)) return result
-    return result.then((value: unknown) => {
-      const exchange = running.get(request)
-      if (value !== undefined || exchange === undefined || !request.raw.socket.destroyed) return value
-      running.delete(request)
-      void exchange.finish({ status: reply.statusCode, headers: new Map(), body: null })
-      return value
-    })
+    return result.then(
+      (value: unknown) => {
+        const exchange = running.get(request)
+        if (value === undefined && exchange !== undefined && request.raw.socket.destroyed) {
+          running.delete(request)
+          void exchange.finish({ status: reply.statusCode, headers: new Map(), body: null })
+          return value
+        }
+        if (!answered.has(request)) return value
+        ignoreAnswer(request, value)
+        // Fastify waits for the reply, and then sends nothing.
+        return reply
+      },
+      (error: unknown) => failed(error) ?? reply,
+    )
   }
 }
 
@@ -228,7 +272,12 @@ function incomingOf(request: FastifyRequest): Incoming<FastifyRequest> {
 }
 
 /** Handlers may write to the response of `node:http` itself, after `hijack`, and even without it. */
-function watchRaw(request: FastifyRequest, reply: FastifyReply, exchange: Exchange, running: Running): void {
+function watchRaw(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  exchange: Exchange,
+  { running }: Requests,
+): void {
   const { raw } = reply
   const hijack = reply.hijack.bind(reply)
   reply.hijack = () => {

@@ -2,8 +2,9 @@
 
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import express, { type Express } from 'express'
-import { fastify } from 'fastify'
+import { fastify, type onSendAsyncHookHandler } from 'fastify'
 import { Hono } from 'hono'
 import { afterAll, describe, expect, it } from 'vitest'
 import { within } from '../../../../test/support/wait.js'
@@ -157,33 +158,100 @@ describe('paths of Express that lead to one handler', () => {
 })
 
 describe('a handler of Fastify that sends twice', () => {
-  it('has its first answer sent and stored', async () => {
+  const later = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+  /** `hooks`: `onSend` hooks that run before and after that of the plugin. */
+  async function twice(hooks: { before?: onSendAsyncHookHandler; after?: onSendAsyncHookHandler }) {
+    const { before, after } = hooks
     const app = fastify()
     ends.push(() => app.close())
+    if (before !== undefined) app.addHook('onSend', before)
     await app.register(fastifyIdempotency, { idempotency, ...options })
+    if (after !== undefined) app.addHook('onSend', after)
     app.post('/twice', (_request, reply) => {
       reply.send('first')
-      reply.code(202).send('second')
+      reply.send('second')
+    })
+    app.post('/streams', (_request, reply) => {
+      reply.send('first')
+      reply.send(Readable.from(['second']))
     })
     // Without `return`, Fastify sends what the handler has returned: nothing.
     app.post('/forgotten', async (_request, reply) => {
       reply.send('first')
     })
+    app.post('/returned', async (_request, reply) => {
+      reply.send('first')
+      return 'second'
+    })
     app.post('/thrown', async (_request, reply) => {
       reply.send('first')
       throw new Error('after the answer')
     })
-    for (const url of ['/twice', '/forgotten', '/thrown']) {
-      const key = newKey()
-      const post = async (): Promise<unknown> => {
-        const { statusCode, body } = await app.inject({
-          method: 'POST',
-          url,
-          headers: { 'idempotency-key': key },
-        })
-        return [statusCode, body]
+    app.post('/thrown-at-once', (_request, reply) => {
+      reply.send('first')
+      throw new Error('after the answer')
+    })
+    return app
+  }
+
+  it.each([
+    ['without other hooks', {}],
+    ['behind an async hook', { before: async (_request, _reply, payload) => payload }],
+    [
+      'behind a hook that takes a while',
+      {
+        before: async (_request, _reply, payload) => {
+          await later()
+          return payload
+        },
+      },
+    ],
+    ['before an async hook', { after: async (_request, _reply, payload) => payload }],
+  ] satisfies [string, Parameters<typeof twice>[0]][])(
+    'has its first answer sent and stored, %s',
+    async (_where, hooks) => {
+      const app = await twice(hooks)
+      for (const url of ['/twice', '/streams', '/forgotten', '/returned', '/thrown', '/thrown-at-once']) {
+        const key = newKey()
+        const post = async (): Promise<unknown> => {
+          const headers = { 'idempotency-key': key }
+          const { statusCode, body } = await app.inject({ method: 'POST', url, headers })
+          return [statusCode, body]
+        }
+        expect([url, await post(), await post()]).toEqual([url, [200, 'first'], [200, 'first']])
       }
-      expect([url, await post(), await post()]).toEqual([url, [200, 'first'], [200, 'first']])
+    },
+  )
+
+  it('keeps the status of the first answer', async () => {
+    const app = await twice({})
+    app.post('/statuses', (_request, reply) => {
+      reply.send('first')
+      reply.code(202).send('second')
+    })
+    const headers = { 'idempotency-key': newKey() }
+    const { statusCode, body } = await app.inject({ method: 'POST', url: '/statuses', headers })
+    expect([statusCode, body]).toEqual([200, 'first'])
+  })
+
+  it('has the answer of the error handler sent when a hook before or after the plugin fails', async () => {
+    const failing: onSendAsyncHookHandler = async (_request, reply, payload) => {
+      if (payload !== 'first') return payload
+      reply.code(500)
+      throw new Error('the hook failed')
+    }
+    for (const hooks of [{ before: failing }, { after: failing }]) {
+      const app = await twice(hooks)
+      app.setErrorHandler(async (error: Error, _request, reply) => {
+        await later()
+        return await reply.code(503).send(error.message)
+      })
+      const url = '/one'
+      app.post(url, async (_request, reply) => await reply.send('first'))
+      const headers = { 'idempotency-key': newKey() }
+      const { statusCode, body } = await app.inject({ method: 'POST', url, headers })
+      expect([statusCode, body]).toEqual([503, 'the hook failed'])
     }
   })
 })
