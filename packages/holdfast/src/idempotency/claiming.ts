@@ -24,6 +24,12 @@ export interface Won {
   readonly claimed: Claimed
 }
 
+/** The store has not answered a single claim, so nothing is known of the key. Outages after an answer are thrown instead. */
+export interface Unanswered {
+  readonly kind: 'unanswered'
+  readonly error: unknown
+}
+
 type Departure = ReturnType<LeaseKeeper['departure']>
 
 export class Claiming {
@@ -37,26 +43,43 @@ export class Claiming {
   }
 
   /** Claims the record, or finds out what stands in the way. */
-  async win<T>(plan: Plan<T>): Promise<Won | Settled> {
+  async win<T>(plan: Plan<T>): Promise<Won | Settled | Unanswered> {
     const { waitMs, leaseMs, retentionMs, onAbandoned, signal } = plan.settings
     const { key, ref, onlyIssued } = plan
-    let fingerprint = plan.fingerprint?.text ?? null
+    const own = plan.fingerprint?.text ?? null
+    /** The fingerprint of a record that was made with another key; null: there is none, as far as is known. */
+    let kept: string | null = null
+    let isAnswered = false
     const until = this.#desk.nowMs() + waitMs
     let pauseMs = ASK_FIRST_MS
     for (;;) {
       const owner = this.#desk.runtime.random.id()
       const departure = this.#leases.departure()
       const takeOver = onAbandoned !== 'block'
-      const ask = { key, owner, fingerprint, leaseMs, retentionMs, takeOver, onlyIssued }
-      const answer = await this.#desk.claim(ask, ref)
+      // The fingerprint of another key is for the record that has it: a new record must get our own.
+      const fingerprint: string | null = kept ?? own
+      const isForExisting: boolean = onlyIssued || kept !== null
+      const ask = { key, owner, fingerprint, leaseMs, retentionMs, takeOver, onlyIssued: isForExisting }
+      let answer: ClaimAnswer
+      try {
+        answer = await this.#desk.claim(ask, ref)
+      } catch (error) {
+        if (isAnswered || !isOutage(error)) throw error
+        return { kind: 'unanswered', error }
+      }
+      isAnswered = true
       if (answer.kind === 'claimed') return await this.#won(plan, owner, answer, departure)
       if (answer.kind === 'settled') return answer
       if (answer.kind === 'mismatch') {
-        const kept = await this.#keptByOtherKey(plan)
-        if (kept !== null && kept !== fingerprint) {
-          fingerprint = kept
+        const found = await this.#keptByOtherKey(plan)
+        if (found !== null && found !== fingerprint) {
+          kept = found === own ? null : found
           continue
         }
+      }
+      if (answer.kind === 'missing' && kept !== null && !onlyIssued) {
+        kept = null
+        continue
       }
       const error = this.#refusal(plan, answer)
       const leftMs = until - this.#desk.nowMs()

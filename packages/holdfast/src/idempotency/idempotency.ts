@@ -10,7 +10,7 @@ import { isHeard, tell } from './events.js'
 import { replayedFailure } from './failure.js'
 import { LeaseKeeper } from './lease.js'
 import { type Plan, planRun, settingsOf } from './plan.js'
-import { codeOf, isOutage, RecordDesk } from './record-desk.js'
+import { codeOf, RecordDesk } from './record-desk.js'
 import { reportedRun } from './run-report.js'
 import { type RunLimits, type RunSettings, resolveSettings, type Settings } from './settings.js'
 import type { IdempotencyOptions, Outcome, RecordReport, RunOptions, Target } from './types.js'
@@ -119,6 +119,7 @@ export class Idempotency implements AsyncDisposable {
         if (codeOf(error) === 'TOKEN_REFUSED') return null
         throw error
       })
+    if (won?.kind === 'unanswered') throw won.error
     if (won === null || won.kind === 'settled') return false
     const known = 'complete' in resolution ? { value: resolution.complete } : null
     return (await this.#attempt(plan, won).settle(known)) === 'done'
@@ -164,22 +165,8 @@ export class Idempotency implements AsyncDisposable {
     this.#desk.checkOpen()
     const known = this.#cache?.get(plan.key, plan.fingerprint?.text ?? null) ?? null
     if (known !== null) return await this.#replay(plan, known)
-    let won: Won | Settled
-    try {
-      won = await this.#claiming.win(plan)
-    } catch (error) {
-      if (plan.settings.storeDown === 'refuse' || !isOutage(error)) throw error
-      // A store that was closed meanwhile is no outage.
-      this.#desk.checkOpen()
-      tell(plan.ref, 'unprotected', { error })
-      return {
-        value: await work(unprotectedContext(plan)),
-        replayed: false,
-        fence: 0n,
-        attempt: 1,
-        createdAt: null,
-      }
-    }
+    const won = await this.#claiming.win(plan)
+    if (won.kind === 'unanswered') return await this.#withoutStore(plan, work, won.error)
     if (won.kind === 'settled') return await this.#replay(plan, this.#remembered(plan, won))
     const ending = await this.#attempt(plan, won).play(work)
     if (ending.kind === 'stale') return await this.#overtaken(plan)
@@ -190,6 +177,15 @@ export class Idempotency implements AsyncDisposable {
       this.#remembered(plan, { kind: 'settled', state: 'completed', fence, attempt, result, createdAtMs })
     }
     return ending.outcome
+  }
+
+  async #withoutStore<T>(plan: Plan<T>, work: Work<T>, error: unknown): Promise<Outcome<T>> {
+    if (plan.settings.storeDown === 'refuse') throw error
+    // A store that was closed meanwhile is no outage.
+    this.#desk.checkOpen()
+    tell(plan.ref, 'unprotected', { error })
+    const value = await work(unprotectedContext(plan))
+    return { value, replayed: false, fence: 0n, attempt: 1, createdAt: null }
   }
 
   /** One request to the store, with a deadline. */

@@ -22,6 +22,7 @@ export interface Around {
   ) => Promise<readonly Renewal[]>
   readonly finish?: (ask: FinishAsk, next: () => Promise<FinishAnswer>) => Promise<FinishAnswer>
   readonly save?: (ask: ProgressAsk, next: () => Promise<FinishAnswer>) => Promise<FinishAnswer>
+  readonly read?: (key: string, next: () => Promise<RecordView | null>) => Promise<RecordView | null>
   readonly spend?: (ask: SpendAsk, next: () => Promise<SpendAnswer>) => Promise<SpendAnswer>
 }
 
@@ -77,7 +78,8 @@ export class RelayRecords implements RecordStore {
 
   read(key: string): Promise<RecordView | null> {
     this.calls.push('read')
-    return this.#inner.read(key)
+    const next = (): Promise<RecordView | null> => this.#inner.read(key)
+    return this.#around.read === undefined ? next() : this.#around.read(key, next)
   }
 
   issue(key: string, retentionMs: number): Promise<boolean> {
