@@ -3,7 +3,7 @@
  * there or neither is.
  */
 
-import { LockTimeoutError, SerializationError, UnsupportedError } from '../core/errors.js'
+import { LockTimeoutError, quote, SerializationError, UnsupportedError } from '../core/errors.js'
 import { checkFunction } from '../core/options.js'
 import { AbandonedError, InProgressError, KeyReusedError, ResultNotKeptError } from '../core/record-errors.js'
 import { childKeyOf, refOfRecord } from '../idempotency/keys.js'
@@ -14,7 +14,7 @@ import { isStillInTransaction, requireTransaction } from '../tables/transaction.
 import { type DedupRows, dedupRows, type FoundRow, isTableMissing, type NewRow } from './rows.js'
 import { endedInside, endsTransaction, inSavepoint } from './savepoint.js'
 import { type Ask, askOf, type DedupeOptions, type DedupeTarget } from './settings.js'
-import { asOuter, inTurn } from './turns.js'
+import { asOuter, inTurn, TURN_MAX_MS, type TurnLimit } from './turns.js'
 import { waitingAtMost } from './wait-limit.js'
 
 export interface DedupeContext {
@@ -51,6 +51,7 @@ const RETRY_AFTER_MS = 1_000
  * `KeyReusedError`: the key was used with another input. `InProgressError`: a transaction that does the same has not
  * ended within `waitMs`; this one can go on, unless MySQL runs with `innodb_rollback_on_timeout`. `SerializationError`,
  * `DeadlockError`: roll back, and run the whole transaction again, for which there is `dedupeInTransaction`.
+ * `LockTimeoutError`: an earlier call on this connection did not end for 30 s, or for `waitMs` if that is longer.
  *
  * Calls on one connection that are made in parallel run one after the other. A call inside of `fn` runs inside of this one.
  */
@@ -82,11 +83,27 @@ export async function runOnce<T>(
   fn: DedupedWork<T>,
   undo: Undo = 'own',
 ): Promise<Once<T>> {
-  return await inTurn(database.identity, async () => {
+  const limit = turnLimit(ask, database)
+  return await inTurn(database.identity, limit, async () => {
     // After the calls before this one, because one of them may have lost the transaction.
     if (undo === 'own') await requireTransaction(tx, database)
     return await runInTurn(tx, database, ask, fn, undo)
   })
+}
+
+function turnLimit<T>(ask: Ask<T>, database: Database): TurnLimit {
+  const maxMs = Math.max(TURN_MAX_MS, ask.waitMs ?? 0)
+  const stuck = (): LockTimeoutError => {
+    const context = contextOf(ask, database)
+    return new LockTimeoutError(
+      `The call for ${quote(context.resource)} waited ${maxMs} ms for an earlier call on the same connection, and did nothing. ` +
+        'Either the function of the earlier call never ends: close the connection, and do not return it to the pool. ' +
+        'Or this call was made inside of that function, in a callback without its async context: bind the callback with ' +
+        '`AsyncResource.bind`. If the function needs more time, set a longer `waitMs` here.',
+      context,
+    )
+  }
+  return { maxMs, stuck }
 }
 
 async function runInTurn<T>(

@@ -19,7 +19,8 @@ import { DEDUP_TABLE } from './schema.js'
 export interface DedupePlace {
   /**
    * How long to wait for a transaction that is doing the same, in milliseconds; then `InProgressError`. Left out: for as
-   * long as the session waits for any lock. MySQL counts it in whole seconds, and 0 as one.
+   * long as the session waits for any lock. MySQL counts it in whole seconds, and 0 as one. More than 30 s also extend the
+   * wait for earlier calls on the same connection.
    */
   readonly waitMs?: number
   /** How long a repetition is known as one. Default 30 days. */
@@ -38,7 +39,10 @@ export interface DedupeOptions<T = unknown> {
   readonly fingerprint?: FingerprintRule
   /** Secrets that keep the input from being guessed, as for `run`. Default: the keys of `encryptedCodec`, if that is the `codec`. */
   readonly fingerprintKey?: FingerprintKey
-  /** Which database it is, where the client is wrapped so that it cannot be told. */
+  /**
+   * Which database it is, where the client is wrapped so that it cannot be told. All calls of one transaction must pass the same
+   * object: calls with two wrappers of one connection do not wait for each other, and one can undo what the other has done.
+   */
   readonly dialect?: Dialect
 }
 

@@ -4,17 +4,71 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { systemRuntime } from '../client/system.js'
+import type { Runtime, Timer } from '../core/runtime.js'
 
-/** A transaction, or the function of one call inside of it. Its calls are queued; `last` resolves when the queue is empty. */
+/** How long a call waits for its turn while no call before it ends. A longer `waitMs` extends it. */
+export const TURN_MAX_MS = 30_000
+
+type Time = Pick<Runtime, 'clock' | 'timers'>
+
+/** A transaction, or the function of one call inside of it. Its calls are queued. */
 class Level {
   readonly connection: object
   readonly parent: Level | null
-  last: Promise<void> = Promise.resolve()
   isOver = false
+  readonly #waiting = new Set<() => void>()
+  #isTaken = false
+  /** When the last call ended. */
+  #progressAt = Number.NEGATIVE_INFINITY
+  #onIdle: (() => void)[] = []
 
   constructor(connection: object, parent: Level | null) {
     this.connection = connection
     this.parent = parent
+  }
+
+  /** Resolves when it is the caller's turn. Rejects, and leaves the queue, if no call has ended for `maxMs`. */
+  enter(maxMs: number, stuck: () => Error, { clock, timers }: Time): Promise<void> {
+    if (!this.#isTaken) {
+      this.#isTaken = true
+      return Promise.resolve()
+    }
+    return new Promise((resolve, reject) => {
+      const cameAt = clock.monotonicMs()
+      let timer: Timer
+      const start = (): void => {
+        timer.cancel()
+        resolve()
+      }
+      const look = (): void => {
+        const leftMs = maxMs - (clock.monotonicMs() - Math.max(cameAt, this.#progressAt))
+        if (leftMs > 0) {
+          timer = timers.start(leftMs, look, true)
+          return
+        }
+        this.#waiting.delete(start)
+        reject(stuck())
+      }
+      this.#waiting.add(start)
+      // The process stays alive for it, because the caller waits for an answer.
+      timer = timers.start(maxMs, look, true)
+    })
+  }
+
+  leave({ clock }: Time): void {
+    this.#progressAt = clock.monotonicMs()
+    for (const start of this.#waiting) {
+      this.#waiting.delete(start)
+      start()
+      return
+    }
+    this.#isTaken = false
+    for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  async idle(): Promise<void> {
+    while (this.#isTaken) await new Promise<void>((resolve) => void this.#onIdle.push(resolve))
   }
 }
 
@@ -23,19 +77,26 @@ const outermost = new WeakMap<object, Level>()
 /** The function that runs. It tells a nested call, which must not wait for the outer one, from a parallel call. */
 const current = new AsyncLocalStorage<Level>()
 
+export interface TurnLimit {
+  /** How long the call waits while no call before it ends. */
+  readonly maxMs: number
+  /** The error of a call that has waited for so long. */
+  readonly stuck: () => Error
+}
+
 /** Runs `call` after all calls that were made before it on the same level of the connection, however those end. */
-export async function inTurn<T>(connection: object, call: () => Promise<T>): Promise<T> {
+export async function inTurn<T>(
+  connection: object,
+  { maxMs, stuck }: TurnLimit,
+  call: () => Promise<T>,
+  time: Time = systemRuntime,
+): Promise<T> {
   const level = levelOf(connection)
-  const before = level.last
-  let end: () => void = () => {}
-  level.last = new Promise((resolve) => {
-    end = resolve
-  })
-  await before
+  await level.enter(maxMs, stuck, time)
   try {
     return await call()
   } finally {
-    end()
+    level.leave(time)
   }
 }
 
@@ -49,11 +110,7 @@ export async function asOuter<T>(connection: object, work: () => Promise<T>): Pr
   try {
     return await current.run(level, work)
   } finally {
-    let last: Promise<void>
-    do {
-      last = level.last
-      await last
-    } while (last !== level.last)
+    await level.idle()
     level.isOver = true
   }
 }
