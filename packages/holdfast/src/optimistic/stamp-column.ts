@@ -54,7 +54,9 @@ const TYPES: ReadonlyMap<string, Expressions> = new Map<string, Expressions>([
 
 /**
  * A TIMESTAMP is kept in UTC, but DATETIME values that are written to it, and its own text, are in the zone of the session,
- * where an hour of each year comes twice. So neither is used: it is read as a number, and written as each server can.
+ * where an hour of each year comes twice. So it is read as a number, and written without the zone of the session where the
+ * server can do that. MySQL before 8.0.19 cannot: FROM_UNIXTIME gives a DATETIME in that zone, so in the hour that comes twice
+ * the value can be stored an hour off. A session in UTC has no such hour.
  */
 function timestampOf(column: string, version: string): StampColumn {
   const stored = unixMicroseconds(column)
