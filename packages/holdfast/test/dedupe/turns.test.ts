@@ -64,8 +64,8 @@ await describeSql(
     beforeAll(() => makeTables(store))
     beforeEach(() => {
       runtime = new VirtualRuntime()
-      vi.spyOn(systemRuntime.timers, 'start').mockImplementation(runtime.timers.start)
-      vi.spyOn(systemRuntime.clock, 'monotonicMs').mockImplementation(runtime.clock.monotonicMs)
+      vi.spyOn(systemRuntime.timers, 'start').mockImplementation((...timer) => runtime.timers.start(...timer))
+      vi.spyOn(systemRuntime.clock, 'monotonicMs').mockImplementation(() => runtime.clock.monotonicMs())
     })
     afterEach(() => {
       vi.restoreAllMocks()
