@@ -232,7 +232,10 @@ export class LockOrderError extends HoldfastError {
   }
 }
 
-/** A statement waited for a lock for longer than it may, and did nothing. On MySQL its transaction is still open: roll it back. */
+/**
+ * A statement waited for a lock for longer than it may, or a call of `dedupe` waited too long for an earlier call on its
+ * connection. It did nothing. On MySQL its transaction is still open: roll it back.
+ */
 export class LockTimeoutError extends HoldfastError {
   readonly code = 'LOCK_TIMEOUT'
 }
