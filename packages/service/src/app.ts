@@ -63,7 +63,11 @@ export async function makeApp(parts: Parts): Promise<FastifyInstance> {
   await describeApi(app, { version, hasAuth: parts.authority !== null })
   const waiters = new WaiterLimits(limits)
   const glances = new Glances((name) => counter.inspect(name))
-  const claims = new ClaimsHeld(limits.claimsPerPrincipalMax)
+  const claims = new ClaimsHeld(limits.claimsPerPrincipalMax, {
+    view: watcher,
+    isKept: (claim) => waiters.isKept(claim),
+    now: () => watcher.clock.monotonicMs(),
+  })
   const rules = { counter, limits, watcher, log, isDraining, claims }
   await app.register(lockRoutes, { ...rules, waiters, glances })
   await app.register(lookRoutes, rules)

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { InvalidInputError, OutcomeUnknownError } from 'holdfast'
-import { type Claim, type CounterAnswer, fenceOf, refOf, writeClaim } from 'holdfast/service'
+import { type Claim, type Counter, type CounterAnswer, fenceOf, refOf, writeClaim } from 'holdfast/service'
 import { drainingProblem, ProblemError, problemOf } from '../problems.js'
 import {
   type AcquireBody,
@@ -12,7 +12,7 @@ import {
   type RenewBody,
   RenewSchema,
 } from '../schemas/locks.js'
-import type { ClaimsHeld } from '../security/claims-held.js'
+import type { ClaimsHeld, Reservation } from '../security/claims-held.js'
 import { requireStay } from '../security/guard.js'
 import { UnauthenticatedError } from '../security/refused.js'
 import type { WaiterLimits } from '../security/waiters.js'
@@ -43,7 +43,7 @@ export interface LockRoutesOptions extends ClaimRules {
 
 /** Adds what takes, keeps and gives back. */
 export async function lockRoutes(app: FastifyInstance, options: LockRoutesOptions): Promise<void> {
-  const { counter, limits } = options
+  const { counter, limits, claims } = options
 
   app.post<ToName & { Body: AcquireBody }>(
     '/v1/locks/:name/acquire',
@@ -68,12 +68,7 @@ export async function lockRoutes(app: FastifyInstance, options: LockRoutesOption
         if (leaseMs > 0) checkLease(options, request, leaseMs)
         return { ...readPlace(options, name, claim, fence), leaseMs }
       })
-      const results = await counter.renew(meant)
-      for (const [index, { remainingMs }] of results.entries()) {
-        const claim = meant[index]?.claim
-        if (claim !== undefined && remainingMs !== null)
-          options.claims.hold(request.principal, claim, remainingMs)
-      }
+      const results = await claims.renew(request.principal, meant, () => counter.renew(meant))
       return { results: results.map(({ state }) => state) }
     },
   )
@@ -84,16 +79,32 @@ async function acquire(
   request: FastifyRequest<ToName & { Body: AcquireBody }>,
   reply: FastifyReply,
 ): Promise<object> {
-  const { counter, watcher, waiters, claims } = options
   const name = nameFor(options, request, 'acquire', request.params.name)
   const claim = claimFor(options, request, name)
-  const { waitMs = 0, stayMs = 0, id } = request.body
+  const { waitMs = 0, stayMs = 0 } = request.body
   checkWait(options, waitMs, 'waitMs')
   checkWait(options, stayMs, 'stayMs')
   requireStay(request, stayMs)
   if (options.isDraining()) throw drainingProblem()
   request.claimRef = refOf(claim.id)
-  claims.check(request.principal, claim)
+  const reservation = await options.claims.reserve(request.principal, claim)
+  try {
+    return await serve(options, request, reply, claim, reservation)
+  } finally {
+    reservation.drop()
+  }
+}
+
+async function serve(
+  options: LockRoutesOptions,
+  request: FastifyRequest<ToName & { Body: AcquireBody }>,
+  reply: FastifyReply,
+  claim: Claim,
+  reservation: Reservation,
+): Promise<object> {
+  const { counter, watcher, waiters } = options
+  const { resource: name } = claim
+  const { waitMs = 0, stayMs = 0, id } = request.body
   const waits = waitMs > 0 || stayMs > 0
   const leave = waits ? waiters.enter(name, request.principal.name, claim) : null
   const mayReturn = id !== undefined
@@ -116,11 +127,11 @@ async function acquire(
     await counter.release(claim)
     throw new UnauthenticatedError()
   }
-  claims.hold(request.principal, claim, answer.remainingMs)
   const { fence, remainingMs, leaseMs, waitedMs } = answer
+  reservation.hold(remainingMs, fence)
   const { owner, note, weight } = claim
   const shown = fence === null ? null : fenceOf(fence, 0)
-  watcher.acquired(name, { ref: request.claimRef, owner, note, weight, fence: shown, waitedMs, remainingMs })
+  watcher.acquired(name, { ref: refOf(claim.id), owner, note, weight, fence: shown, waitedMs, remainingMs })
   // Nobody else knows an id that was minted here, so what its caller never hears of must not stay.
   if (!mayReturn) hangUp?.whenGone(() => releaseUnheard(options, claim))
   const lease = { ...leaseOf(claim.ttlMs, remainingMs), leaseMs }
@@ -138,9 +149,11 @@ function isPlaceKept(answer: CounterAnswer | null): boolean {
 
 function releaseUnheard({ counter, watcher, claims }: LockRoutesOptions, claim: Claim): void {
   if (counter.isClosed) return
-  claims.end(claim)
   counter.release(claim).then(
-    () => watcher.released(claim.resource, refOf(claim.id)),
+    (outcome) => {
+      watcher.released(claim.resource, refOf(claim.id))
+      if (outcome !== 'unconfirmed') claims.end(claim)
+    },
     // It ends with its lease.
     () => {},
   )
@@ -209,7 +222,9 @@ async function renew(
   const { claim, fence } = readPlace(options, name, text, given)
   const leaseMs = checkLease(options, request, ttlMs ?? claim.ttlMs)
   request.claimRef = refOf(claim.id)
-  const [result] = await options.counter.renew([{ claim, fence, leaseMs }])
+  const place = { claim, fence, leaseMs }
+  const ask = (): ReturnType<Counter['renew']> => options.counter.renew([place])
+  const [result] = await options.claims.renew(request.principal, [place], ask)
   if (result?.state === 'lost') {
     options.watcher.touch(name)
     const detail =
@@ -221,7 +236,6 @@ async function renew(
       resource: name,
     })
   }
-  options.claims.hold(request.principal, claim, result.remainingMs)
   return { name, fence: fenceText(fence), ...leaseOf(leaseMs, result.remainingMs) }
 }
 
@@ -235,11 +249,11 @@ async function release(
   request.claimRef = refOf(claim.id)
   // How long it is repeated if the store is away depends on the ttl, and anybody can write a text.
   const outcome = await counter.release({ ...claim, ttlMs: Math.min(claim.ttlMs, RELEASE_RETRY_MS) })
-  waiters.forget(claim)
-  options.claims.end(claim)
   if (outcome === 'unconfirmed') {
     throw new OutcomeUnknownError('The store did not confirm the release.', { resource: name })
   }
+  waiters.forget(claim)
+  options.claims.end(claim)
   watcher.released(name, request.claimRef)
   return { name, outcome }
 }

@@ -80,7 +80,7 @@ export class TooManyClaimsError extends RefusedError {
 
   constructor(max: number) {
     const detail =
-      `This token holds ${max} claims, which is its limit. Release some, or use shorter leases; an operator can raise ` +
+      `This token holds ${max} claims, with those that it waits for, which is its limit. Release some, or use shorter leases; an operator can raise ` +
       'the limit `claimsPerPrincipalMax` of the service.'
     super(detail, { 'retry-after': '5' })
   }

@@ -67,6 +67,10 @@ export class WaiterLimits {
     this.#kept.set(keyOf(claim), { leave, timer })
   }
 
+  isKept(claim: KeptClaim): boolean {
+    return this.#kept.has(keyOf(claim))
+  }
+
   /** The place is given up, or taken again. */
   forget(claim: KeptClaim): void {
     const kept = this.#kept.get(keyOf(claim))

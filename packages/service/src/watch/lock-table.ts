@@ -27,6 +27,18 @@ function waiterOf(view: ResourceView, ref: string): ClaimView | undefined {
   return byRef.get(ref)
 }
 
+/** The references of who holds, made once for each view, as those of the waiters are. */
+const heldRefs = new WeakMap<ResourceView, ReadonlySet<string>>()
+
+function heldRefsOf(view: ResourceView): ReadonlySet<string> {
+  let refs = heldRefs.get(view)
+  if (refs === undefined) {
+    refs = new Set(view.holders.map(({ ref }) => ref))
+    heldRefs.set(view, refs)
+  }
+  return refs
+}
+
 export class LockTable {
   readonly #known = new Map<string, Seen>()
   readonly #told = new Told()
@@ -56,6 +68,12 @@ export class LockTable {
 
   view(name: string): ResourceView | null {
     return this.#known.get(name)?.view ?? null
+  }
+
+  /** Whether a claim holds, by the last look at the name; null: there is none that began at `since` or later. */
+  isHeld(name: string, ref: string, since: number): boolean | null {
+    const seen = this.#known.get(name)
+    return seen === undefined || seen.askedAt < since ? null : heldRefsOf(seen.view).has(ref)
   }
 
   names(): readonly string[] {

@@ -11,6 +11,7 @@ import { emptyView } from './diff.js'
 import { History } from './history.js'
 import { type Event, LockTable } from './lock-table.js'
 import { Tally } from './tally.js'
+import { TouchedNames } from './touched.js'
 
 export interface WatcherOptions {
   /** Views as callers may see them, fences included. */
@@ -29,15 +30,10 @@ const LOOK_MS = 500
 const IDLE_LOOK_MS = 5_000
 /** A look may take at most this part of the time. */
 const LOOK_SHARE = 5
-/** What the service does itself is looked at this soon, together with what follows within that time. */
-const TOUCH_MS = 25
-/** Between two such looks, so that a busy service does not do more looking than serving. */
-const TOUCH_PAUSE_MS = 100
 /** Between two looks for somebody who asks for deadlocks and does not stay to hear of them. */
 const AGAIN_MS = 100
-/** Beyond this it is cheaper to look at everything. */
-const TOUCHED_MAX = 128
-const TOUCHED_AT_ONCE = 8
+/** How long a request waits for the next look to begin. */
+const ANEW_WAIT_MAX_MS = 1_000
 const STATISTICS_MS = 1_000
 /** After so many names of a look, requests get their turn. */
 const NAMES_BETWEEN_TURNS = 200
@@ -55,20 +51,20 @@ export class Watcher {
   readonly #dates = new DateTexts()
   readonly #table = new LockTable((event) => this.#happened(event))
   readonly #listeners = new Set<WatchListener>()
-  readonly #touched = new Set<string>()
+  readonly #touched: TouchedNames
   readonly #deadlocks: DeadlockSearch
   #activities: Activity[] = []
   #seq = 0
   #looking: Promise<void> | null = null
   #lookedAt: number | null = null
+  /** When the last look began, and the last one that showed all names. */
+  #beganAt = Number.NEGATIVE_INFINITY
+  #completeSince = Number.NEGATIVE_INFINITY
   #lookMs: number | null = null
   #isStale = false
   #isTruncated = false
-  #isTouching = false
-  #touchDoneAt = Number.NEGATIVE_INFINITY
   #isClosed = false
   #lookTimer: (() => void) | null = null
-  #touchTimer: (() => void) | null = null
   #statisticsTimer: (() => void) | null = null
 
   constructor(options: WatcherOptions) {
@@ -77,6 +73,12 @@ export class Watcher {
     this.clock = options.clock ?? systemClock
     this.#deadlocks = new DeadlockSearch(this.clock)
     this.canList = options.canList
+    this.#touched = new TouchedNames({
+      clock: this.clock,
+      look: (names) => this.#lookAtSome(names),
+      onLooked: () => this.#publish(null),
+      onError: this.#onError,
+    })
     if (this.canList) this.#plan()
   }
 
@@ -84,7 +86,6 @@ export class Watcher {
   touch(name: string): void {
     if (!this.canList || this.#isClosed || this.#listeners.size === 0) return
     this.#touched.add(name)
-    this.#planTouch()
   }
 
   /** This instance has granted a claim. Includes the touch. */
@@ -118,9 +119,7 @@ export class Watcher {
       this.#listeners.delete(listener)
       if (this.#listeners.size > 0) return
       this.#statisticsTimer?.()
-      this.#touchTimer?.()
       this.#statisticsTimer = null
-      this.#touchTimer = null
       this.#touched.clear()
     }
   }
@@ -181,9 +180,32 @@ export class Watcher {
     if (this.#deadlocks.isOpen) await this.refresh(pauseMs)
   }
 
+  /** Waits for a look that begins from now on, which callers share. False: it failed, or the pause before it is too long. */
+  async lookAnew(): Promise<boolean> {
+    if (!this.canList || this.#isClosed) return false
+    const since = this.clock.monotonicMs()
+    await this.#looking
+    const doneAt = this.#lookedAt ?? Number.NEGATIVE_INFINITY
+    const restMs = doneAt + Math.max(LOOK_MS, (this.#lookMs ?? 0) * LOOK_SHARE) - this.clock.monotonicMs()
+    if (restMs > ANEW_WAIT_MAX_MS) return false
+    if (restMs > 0) {
+      await new Promise<void>((resolve) => this.clock.after(restMs, resolve))
+      await this.#looking
+    }
+    if (this.#beganAt < since && !this.#isClosed) await this.#look()
+    return this.#beganAt >= since && !this.#isStale
+  }
+
+  /** Whether a claim holds, by a look that began at `since` or later; null: no such look says. */
+  isHeld(name: string, ref: string, since: number): boolean | null {
+    return this.#table.isHeld(name, ref, since) ?? (this.#completeSince >= since ? false : null)
+  }
+
   close(): void {
     this.#isClosed = true
-    for (const cancel of [this.#lookTimer, this.#touchTimer, this.#statisticsTimer]) cancel?.()
+    this.#lookTimer?.()
+    this.#statisticsTimer?.()
+    this.#touched.clear()
     this.#listeners.clear()
   }
 
@@ -215,8 +237,10 @@ export class Watcher {
 
   #look(): Promise<void> {
     this.#lookTimer?.()
+    if (this.#looking !== null) return this.#looking
     const startedAt = this.clock.monotonicMs()
-    this.#looking ??= this.#during(() => this.#lookAtAll(startedAt))
+    this.#beganAt = startedAt
+    this.#looking = this.#during(() => this.#lookAtAll(startedAt))
       .then(
         () => this.#looked(startedAt, false),
         () => this.#looked(startedAt, true),
@@ -240,6 +264,7 @@ export class Watcher {
 
   #looked(startedAt: number, isStale: boolean): void {
     this.#isStale = isStale
+    if (!isStale && !this.#isTruncated) this.#completeSince = startedAt
     this.#lookedAt = this.clock.monotonicMs()
     // One that failed in the end has cost as much.
     this.#lookMs = this.#lookedAt - startedAt
@@ -274,39 +299,17 @@ export class Watcher {
     }
   }
 
-  #planTouch(): void {
-    if (this.#touchTimer !== null || this.#isTouching) return
-    const restMs = this.#touchDoneAt + TOUCH_PAUSE_MS - this.clock.monotonicMs()
-    this.#touchTimer = this.clock.after(Math.max(TOUCH_MS, restMs), () => {
-      this.#touchTimer = null
-      this.#lookAtTouched().catch(this.#onError)
-    })
-  }
-
-  async #lookAtTouched(): Promise<void> {
-    const names = [...this.#touched]
-    this.#touched.clear()
-    // So many at once are seen with the next look at everything.
-    if (names.length > TOUCHED_MAX) return
-    this.#isTouching = true
-    for (let from = 0; from < names.length; from += TOUCHED_AT_ONCE) {
-      const askedAt = this.clock.monotonicMs()
-      const some = names.slice(from, from + TOUCHED_AT_ONCE)
-      await this.#during(() => Promise.all(some.map((name) => this.#lookAt(name, askedAt))))
+  async #lookAtSome(names: readonly string[]): Promise<void> {
+    const askedAt = this.clock.monotonicMs()
+    const look = async (name: string): Promise<void> => {
+      try {
+        const view = await this.#options.inspect(name)
+        this.#table.saw(view, askedAt, this.clock.monotonicMs(), this.#lookedAt)
+      } catch {
+        // The next look at everything comes anyway, and says whether the store is silent.
+      }
     }
-    this.#isTouching = false
-    this.#touchDoneAt = this.clock.monotonicMs()
-    this.#publish(null)
-    if (this.#touched.size > 0 && !this.#isClosed) this.#planTouch()
-  }
-
-  async #lookAt(name: string, askedAt: number): Promise<void> {
-    try {
-      const view = await this.#options.inspect(name)
-      this.#table.saw(view, askedAt, this.clock.monotonicMs(), this.#lookedAt)
-    } catch {
-      // The next look at everything comes anyway, and says whether the store is silent.
-    }
+    await this.#during(() => Promise.all(names.map(look)))
   }
 
   /** `lookBeganAt`: of the look at everything that has just ended, if it is one. */

@@ -48,7 +48,7 @@ async function serve(list: Counter['list'], limits: Parameters<typeof limitsOf>[
     limits: limitsOf(limits),
     watcher,
     log: null,
-    claims: new ClaimsHeld(1),
+    claims: new ClaimsHeld(1, { view: watcher, isKept: () => false }),
   })
   return await made.listen({ host: '127.0.0.1', port: 0 })
 }
