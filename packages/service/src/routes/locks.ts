@@ -106,18 +106,20 @@ async function serve(
   const { resource: name } = claim
   const { waitMs = 0, stayMs = 0, id } = request.body
   const waits = waitMs > 0 || stayMs > 0
-  const leave = waits ? waiters.enter(name, request.principal.name, claim) : null
+  const waiting = waits ? waiters.enter(claim, request.principal) : null
   const mayReturn = id !== undefined
   const hangUp = waitMs > 0 || !mayReturn ? new HangUp(request.raw.socket, reply.raw) : null
-  let answer: CounterAnswer | null = null
+  let answer: CounterAnswer
   try {
     const signal = waitMs > 0 ? (hangUp?.signal ?? null) : null
     answer = await counter.acquire({ claim, waitMs, stayMs, signal, mayReturn })
-  } finally {
-    // A place that is kept counts, too.
-    if (leave !== null && stayMs > 0 && isPlaceKept(answer)) waiters.keep(claim, leave, stayMs)
-    else leave?.()
+  } catch (error) {
+    waiting?.fail()
+    throw error
   }
+  // A place that is kept counts, too.
+  if (stayMs > 0 && isPlaceKept(answer)) waiting?.keep(stayMs)
+  else waiting?.leave()
   if (answer.kind !== 'granted') {
     watcher.touch(name)
     throw await refusal(options, request, claim, answer)
@@ -142,9 +144,9 @@ async function serve(
 const RELEASE_RETRY_MS = 60_000
 
 /** Whether the store keeps a place for a caller that is away now. */
-function isPlaceKept(answer: CounterAnswer | null): boolean {
-  if (answer?.kind === 'waiting') return true
-  return answer?.kind === 'ended' && (answer.why === 'hung-up' || answer.why === 'closed')
+function isPlaceKept(answer: CounterAnswer): boolean {
+  if (answer.kind === 'waiting') return true
+  return answer.kind === 'ended' && (answer.why === 'hung-up' || answer.why === 'closed')
 }
 
 function releaseUnheard({ counter, watcher, claims }: LockRoutesOptions, claim: Claim): void {

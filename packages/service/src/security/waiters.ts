@@ -1,3 +1,5 @@
+import { performance } from 'node:perf_hooks'
+import type { Principal } from './principal.js'
 import { TooManyError } from './refused.js'
 
 export interface WaiterBounds {
@@ -12,6 +14,26 @@ export interface KeptClaim {
   readonly resource: string
 }
 
+/** A request that waits. Of the three, only the first call has an effect. */
+export interface Waiting {
+  /** The store has no place for the claim. */
+  leave(): void
+  /** The store keeps the place for this long, so it counts on. */
+  keep(ms: number): void
+  /** The request failed. A place that was kept before it counts for the rest of its time. */
+  fail(): void
+}
+
+/** A place that is kept between two requests. */
+interface KeptPlace {
+  readonly principal: Caller
+  readonly timer: NodeJS.Timeout
+  /** By the monotonic clock. */
+  readonly until: number
+}
+
+type Caller = Pick<Principal, 'name'>
+
 /**
  * Counts those who wait, and the places that are kept for some between two requests. Each one holds a timer, an entry at
  * the store, and mostly a socket, so there must be an end to them.
@@ -21,7 +43,7 @@ export class WaiterLimits {
   readonly #byName = new Map<string, number>()
   readonly #byPrincipal = new Map<string, number>()
   /** Places that are kept, by the claims whose they are. */
-  readonly #kept = new Map<string, { readonly leave: () => void; readonly timer: NodeJS.Timeout }>()
+  readonly #kept = new Map<string, KeptPlace>()
   #all = 0
 
   constructor(bounds: WaiterBounds) {
@@ -32,39 +54,24 @@ export class WaiterLimits {
     return this.#all
   }
 
-  /**
-   * Lets one more wait, until the returned function is called; a second call of it does nothing. Whoever comes back to a
-   * place that was kept for its claim does not count twice.
-   */
-  enter(name: string, principal: string, claim: KeptClaim | null = null): () => void {
-    if (claim !== null) this.forget(claim)
-    const { waitersMax, waitersPerNameMax, waitersPerPrincipalMax } = this.#bounds
-    if (this.#all >= waitersMax) throw new TooManyError('Too many wait at this service already.', 5)
-    if ((this.#byName.get(name) ?? 0) >= waitersPerNameMax) {
-      throw new TooManyError('Too many wait for this name already.', 5)
-    }
-    if ((this.#byPrincipal.get(principal) ?? 0) >= waitersPerPrincipalMax) {
-      throw new TooManyError('Too many wait with this token already.', 5)
-    }
-    this.#all += 1
-    add(this.#byName, name, 1)
-    add(this.#byPrincipal, principal, 1)
-    let inside = true
-    return () => {
-      if (!inside) return
-      inside = false
-      this.#all -= 1
-      add(this.#byName, name, -1)
-      add(this.#byPrincipal, principal, -1)
-    }
-  }
-
-  /** Lets a place count on for as long as it is kept. */
-  keep(claim: KeptClaim, leave: () => void, ms: number): void {
+  /** Lets one more wait. Whoever comes back to a place that was kept for its claim does not count twice. */
+  enter(claim: KeptClaim, principal: Caller): Waiting {
+    const kept = this.#kept.get(keyOf(claim))
+    this.#check(claim.resource, principal, kept)
     this.forget(claim)
-    const timer = setTimeout(() => this.forget(claim), ms)
-    timer.unref()
-    this.#kept.set(keyOf(claim), { leave, timer })
+    this.#count(claim.resource, principal, 1)
+    let isInside = true
+    const end = (keepMs: number): void => {
+      if (!isInside) return
+      isInside = false
+      if (keepMs > 0) this.#keep(claim, principal, keepMs)
+      else this.#count(claim.resource, principal, -1)
+    }
+    return {
+      leave: () => end(0),
+      keep: end,
+      fail: () => end(kept === undefined ? 0 : kept.until - performance.now()),
+    }
   }
 
   isKept(claim: KeptClaim): boolean {
@@ -77,7 +84,35 @@ export class WaiterLimits {
     if (kept === undefined) return
     this.#kept.delete(keyOf(claim))
     clearTimeout(kept.timer)
-    kept.leave()
+    this.#count(claim.resource, kept.principal, -1)
+  }
+
+  /** `kept`: the place that the new one replaces. */
+  #check(name: string, { name: principal }: Caller, kept: KeptPlace | undefined): void {
+    const { waitersMax, waitersPerNameMax, waitersPerPrincipalMax } = this.#bounds
+    const own = kept === undefined ? 0 : 1
+    if (this.#all - own >= waitersMax) throw new TooManyError('Too many wait at this service already.', 5)
+    if ((this.#byName.get(name) ?? 0) - own >= waitersPerNameMax) {
+      throw new TooManyError('Too many wait for this name already.', 5)
+    }
+    const ofPrincipal = (this.#byPrincipal.get(principal) ?? 0) - (kept?.principal.name === principal ? 1 : 0)
+    if (ofPrincipal >= waitersPerPrincipalMax) {
+      throw new TooManyError('Too many wait with this token already.', 5)
+    }
+  }
+
+  /** Two requests of one claim may end at the same time; the place is one. */
+  #keep(claim: KeptClaim, principal: Caller, ms: number): void {
+    this.forget(claim)
+    const timer = setTimeout(() => this.forget(claim), ms)
+    timer.unref()
+    this.#kept.set(keyOf(claim), { principal, timer, until: performance.now() + ms })
+  }
+
+  #count(name: string, principal: Caller, by: 1 | -1): void {
+    this.#all += by
+    add(this.#byName, name, by)
+    add(this.#byPrincipal, principal.name, by)
   }
 }
 

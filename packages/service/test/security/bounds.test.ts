@@ -8,7 +8,7 @@ import { notice, safeText } from '../../src/security/log-line.js'
 import { recordName } from '../../src/security/principal.js'
 import { networkOf, Rates } from '../../src/security/rates.js'
 import { TooManyError } from '../../src/security/refused.js'
-import { WaiterLimits } from '../../src/security/waiters.js'
+import { WaiterLimits, type Waiting } from '../../src/security/waiters.js'
 
 /** T9, T12, T13, T14: what is bounded, on its own; `hostile-*.test.ts` show the same on the running service. */
 
@@ -47,21 +47,27 @@ describe('where it listens', () => {
 })
 
 describe('waiters', () => {
+  let ids = 0
+  const enter = (limits: WaiterLimits, resource: string, name: string): Waiting => {
+    ids += 1
+    return limits.enter({ id: String(ids), resource }, { name })
+  }
+
   test('are counted for all, for a name and for a principal, and leave once', () => {
     const limits = new WaiterLimits({ waitersMax: 4, waitersPerNameMax: 2, waitersPerPrincipalMax: 3 })
-    const leaveFirst = limits.enter('a', 'x')
-    limits.enter('a', 'x')
-    expect(() => limits.enter('a', 'y')).toThrow(/wait for this name/)
-    limits.enter('b', 'x')
-    expect(() => limits.enter('c', 'x')).toThrow(/with this token/)
-    limits.enter('c', 'y')
-    expect(() => limits.enter('d', 'z')).toThrow(/at this service/)
-    expect(() => limits.enter('d', 'z')).toThrow(TooManyError)
-    leaveFirst()
-    leaveFirst()
+    const first = enter(limits, 'a', 'x')
+    enter(limits, 'a', 'x')
+    expect(() => enter(limits, 'a', 'y')).toThrow(/wait for this name/)
+    enter(limits, 'b', 'x')
+    expect(() => enter(limits, 'c', 'x')).toThrow(/with this token/)
+    enter(limits, 'c', 'y')
+    expect(() => enter(limits, 'd', 'z')).toThrow(/at this service/)
+    expect(() => enter(limits, 'd', 'z')).toThrow(TooManyError)
+    first.leave()
+    first.leave()
     expect(limits.count).toBe(3)
-    limits.enter('a', 'y')
-    expect(() => limits.enter('e', 'z')).toThrow(TooManyError)
+    enter(limits, 'a', 'y')
+    expect(() => enter(limits, 'e', 'z')).toThrow(TooManyError)
   })
 })
 
@@ -71,27 +77,49 @@ describe('places that are kept', () => {
     { id: 'two', resource: 'a' },
   ]
   const three = { id: 'three', resource: 'b' }
+  const [x, y] = [{ name: 'x' }, { name: 'y' }]
   const limits = (): WaiterLimits =>
     new WaiterLimits({ waitersMax: 2, waitersPerNameMax: 2, waitersPerPrincipalMax: 2 })
 
   test('count, but once for each claim, and not after they were given up', () => {
     const waiters = limits()
-    for (let round = 0; round < 5; round += 1) {
-      waiters.keep(one, waiters.enter('a', 'x', one), 60_000)
-    }
-    waiters.keep(two, waiters.enter('a', 'x', two), 60_000)
+    for (let round = 0; round < 5; round += 1) waiters.enter(one, x).keep(60_000)
+    waiters.enter(two, x).keep(60_000)
     expect(waiters.count).toBe(2)
-    expect(() => waiters.enter('b', 'y', three)).toThrow(TooManyError)
+    expect(() => waiters.enter(three, y)).toThrow(TooManyError)
     waiters.forget(one)
     waiters.forget(one)
     expect(waiters.count).toBe(1)
-    waiters.enter('b', 'y', three)
+    waiters.enter(three, y)
   })
 
   test('end by themselves', async () => {
     const waiters = limits()
-    waiters.keep(one, waiters.enter('a', 'x', one), 1)
+    waiters.enter(one, x).keep(1)
     await expect.poll(() => waiters.count, { timeout: 60_000 }).toBe(0)
+  })
+
+  test('count on when a request that comes back to them fails, for the rest of their time', async () => {
+    const waiters = limits()
+    waiters.enter(one, x).keep(60_000)
+    const back = waiters.enter(one, x)
+    back.fail()
+    back.leave()
+    expect([waiters.count, waiters.isKept(one)]).toEqual([1, true])
+    waiters.forget(one)
+    waiters.enter(one, x).fail()
+    expect(waiters.count).toBe(0)
+    waiters.enter(two, x).keep(1_000)
+    waiters.enter(two, x).fail()
+    await expect.poll(() => waiters.count, { timeout: 60_000 }).toBe(0)
+  })
+
+  test('count on when another token that knows the claim may not wait', () => {
+    const waiters = new WaiterLimits({ waitersMax: 9, waitersPerNameMax: 9, waitersPerPrincipalMax: 1 })
+    waiters.enter(one, x).keep(60_000)
+    waiters.enter(three, y)
+    expect(() => waiters.enter(one, y)).toThrow(TooManyError)
+    expect([waiters.count, waiters.isKept(one)]).toEqual([2, true])
   })
 })
 

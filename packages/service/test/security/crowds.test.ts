@@ -168,6 +168,21 @@ describe('bounds', () => {
     expect((await stay('C')).status).toBe(423)
   })
 
+  test('on waiters hold also for a kept place whose claim asks for something that is refused', async () => {
+    const service = await start({ limits: { waitersPerNameMax: 2 } })
+    const ask = (id: string, body: object): Promise<Answer> =>
+      service.post(pathOf('kept', 'acquire'), { ttlMs: 60_000, id: id.repeat(22), ...body })
+    const read = { mode: 'read', stayMs: 60_000 }
+    expect((await ask('H', { mode: 'write', ttlMs: 600_000 })).status).toBe(200)
+    for (const id of ['A', 'B']) {
+      expect((await ask(id, read)).status).toBe(423)
+      expect((await ask(id, { mode: 'write', stayMs: 1 })).json).toMatchObject({ code: 'WEIGHT_CONFLICT' })
+      expect((await ask(id, { mode: 'mutex', stayMs: 1 })).json).toMatchObject({ code: 'SHAPE_CONFLICT' })
+    }
+    expect((await service.get(pathOf('kept'))).json).toMatchObject({ waitersTotal: 2 })
+    expect((await ask('C', read)).json).toMatchObject({ code: 'TOO_MANY' })
+  })
+
   test('on listeners hold, and one that leaves makes room', async () => {
     const service = await start({ limits: { listenersMax: 3 } })
     const listen = async (): Promise<Socket> => {
