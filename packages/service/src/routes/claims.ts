@@ -107,15 +107,14 @@ function ownerFor(request: FastifyRequest<{ Body: AcquireBody }>): Claim['owner'
 const OWNER_HOST_BYTES_MAX = 255
 
 /** A lease that the store, the service and the caller's token allow. */
-export function checkLease(
-  { counter, limits }: ClaimRules,
-  request: FastifyRequest,
-  leaseMs: number,
-): number {
-  const { limits: ofStore } = counter
-  const ttlMaxMs = Math.min(ofStore.ttlMaxMs, limits.ttlMaxMs)
+export function checkLease(rules: ClaimRules, request: FastifyRequest, leaseMs: number): number {
   requireTtl(request, leaseMs)
-  return checkTtl(leaseMs, { ...ofStore, ttlMaxMs })
+  return checkTtl(leaseMs, leaseLimits(rules))
+}
+
+/** The limits of the store and of the service. */
+export function leaseLimits({ counter, limits }: ClaimRules): Counter['limits'] {
+  return { ...counter.limits, ttlMaxMs: Math.min(counter.limits.ttlMaxMs, limits.ttlMaxMs) }
 }
 
 /** The claim of a text, and the place that is meant: as the text says it, or as the field beside it does. */

@@ -24,6 +24,7 @@ import {
   checkLease,
   claimFor,
   fenceText,
+  leaseLimits,
   leaseOf,
   nameFor,
   readPlace,
@@ -83,8 +84,7 @@ async function acquire(
   const claim = claimFor(options, request, name)
   const { waitMs = 0, stayMs = 0 } = request.body
   checkWait(options, waitMs, 'waitMs')
-  checkWait(options, stayMs, 'stayMs')
-  requireStay(request, stayMs)
+  checkStay(options, request, stayMs)
   if (options.isDraining()) throw drainingProblem()
   request.claimRef = refOf(claim.id)
   const reservation = await options.claims.reserve(request.principal, claim)
@@ -262,4 +262,13 @@ async function release(
 
 function checkWait({ limits }: LockRoutesOptions, ms: number, what: string): void {
   if (ms > limits.waitMaxMs) throw new InvalidInputError(what, `at most ${limits.waitMaxMs}`, ms)
+}
+
+/** A place that is kept may be admitted meanwhile, so the limits of a lease are its limits as well. */
+function checkStay(options: LockRoutesOptions, request: FastifyRequest, stayMs: number): void {
+  const { ttlMaxMs } = leaseLimits(options)
+  checkWait(options, stayMs, 'stayMs')
+  if (stayMs > ttlMaxMs)
+    throw new InvalidInputError('stayMs', `at most ${ttlMaxMs}, the longest lease`, stayMs)
+  requireStay(request, stayMs)
 }

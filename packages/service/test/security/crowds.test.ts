@@ -183,6 +183,16 @@ describe('bounds', () => {
     expect((await ask('C', read)).json).toMatchObject({ code: 'TOO_MANY' })
   })
 
+  test('on leases hold for kept places as well, because a place may be admitted while its client is away', async () => {
+    const service = await start({ limits: { ttlMaxMs: 5_000 } })
+    const stay = (name: string, stayMs: number): Promise<Answer> =>
+      service.post(pathOf(name, 'acquire'), { ttlMs: 5_000, stayMs, id: name.repeat(22) })
+    const refused = await stay('A', 5_001)
+    expect([refused.status, refused.json['code']]).toEqual([400, 'INVALID_INPUT'])
+    expect(refused.json['detail']).toContain('stayMs')
+    expect((await stay('A', 5_000)).status).toBe(200)
+  })
+
   test('on listeners hold, and one that leaves makes room', async () => {
     const service = await start({ limits: { listenersMax: 3 } })
     const listen = async (): Promise<Socket> => {
