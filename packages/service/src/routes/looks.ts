@@ -24,7 +24,7 @@ export async function lookRoutes(app: FastifyInstance, options: LookRoutesOption
 
   app.get<ToList>('/v1/locks', { schema: ListSchema }, async (request, reply) => {
     requireAnyRight(request, 'inspect')
-    return await lists.make(request.principal.name, () => list(options, request, reply))
+    return await lists.make(request.principal, () => list(options, request, reply))
   })
 
   app.get<ToName>('/v1/locks/:name', { schema: InspectSchema }, async (request) => {

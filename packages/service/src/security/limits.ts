@@ -21,6 +21,7 @@ export interface Limits {
   readonly waitersMax: number
   /** At this instance, and in the queue of the store, which all instances share. */
   readonly waitersPerNameMax: number
+  /** This limit, and those of listeners and lists for one token: at most half of all, where it is not given. */
   readonly waitersPerPrincipalMax: number
   /** Claims that one token holds by way of this instance. Callers without a token are not counted. */
   readonly claimsPerPrincipalMax: number
@@ -81,12 +82,29 @@ export class LimitError extends Error {
   }
 }
 
+/** Limits for all callers, each with its share for one token. */
+const SHARED = [
+  ['waitersMax', 'waitersPerPrincipalMax'],
+  ['listenersMax', 'listenersPerPrincipalMax'],
+  ['listsMax', 'listsPerPrincipalMax'],
+] as const
+
+/** One token gets at most half of what a lowered limit allows, or it could take all of it. */
+function sharesOf(given: Partial<Limits>): Partial<Limits> {
+  return Object.fromEntries(
+    SHARED.map(([all, share]) => {
+      const half = Math.max(1, Math.floor((given[all] ?? LIMITS[all]) / 2))
+      return [share, Math.min(LIMITS[share], half)]
+    }),
+  )
+}
+
 /**
  * The limits of one service: what is given, else the defaults. Where only this machine can call and nobody has to say who
  * they are, no rate is kept: all callers would share the one of the address.
  */
 export function limitsOf(given: Partial<Limits> = {}, trusted = false): Limits {
-  const limits = { ...LIMITS, ...(trusted ? { requestsPerSecond: null } : {}), ...given }
+  const limits = { ...LIMITS, ...(trusted ? { requestsPerSecond: null } : {}), ...sharesOf(given), ...given }
   for (const [name, highest] of Object.entries(HIGHEST) as [keyof Limits, number][]) {
     const value = limits[name]
     if (value === null && name === 'requestsPerSecond') continue

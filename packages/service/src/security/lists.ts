@@ -1,3 +1,4 @@
+import { ANYBODY, type Principal } from './principal.js'
 import { TooManyError } from './refused.js'
 
 export interface ListBounds {
@@ -15,19 +16,20 @@ export class ListLimits {
     this.#bounds = bounds
   }
 
-  /** Makes one more, unless there are too many. */
-  async make<T>(principal: string, list: () => Promise<T>): Promise<T> {
+  /** Makes one more, unless there are too many. Callers without a token share all that there are. */
+  async make<T>(principal: Principal, list: () => Promise<T>): Promise<T> {
     const { listsMax, listsPerPrincipalMax } = this.#bounds
-    const own = this.#byPrincipal.get(principal) ?? 0
+    const { name } = principal
+    const own = this.#byPrincipal.get(name) ?? 0
     if (this.#all >= listsMax) throw new TooManyError('Too many lists are being made already.')
-    if (own >= listsPerPrincipalMax) {
+    if (principal !== ANYBODY && own >= listsPerPrincipalMax) {
       throw new TooManyError('Too many lists are being made with this token already.')
     }
-    this.#count(principal, 1)
+    this.#count(name, 1)
     try {
       return await list()
     } finally {
-      this.#count(principal, -1)
+      this.#count(name, -1)
     }
   }
 

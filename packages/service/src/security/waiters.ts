@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import type { Principal } from './principal.js'
+import { ANYBODY, type Principal } from './principal.js'
 import { TooManyError } from './refused.js'
 
 export interface WaiterBounds {
@@ -54,7 +54,10 @@ export class WaiterLimits {
     return this.#all
   }
 
-  /** Lets one more wait. Whoever comes back to a place that was kept for its claim does not count twice. */
+  /**
+   * Lets one more wait. Whoever comes back to a place that was kept for its claim does not count twice. Callers without a
+   * token share all that there are.
+   */
   enter(claim: KeptClaim, principal: Caller): Waiting {
     const kept = this.#kept.get(keyOf(claim))
     this.#check(claim.resource, principal, kept)
@@ -88,15 +91,16 @@ export class WaiterLimits {
   }
 
   /** `kept`: the place that the new one replaces. */
-  #check(name: string, { name: principal }: Caller, kept: KeptPlace | undefined): void {
+  #check(name: string, caller: Caller, kept: KeptPlace | undefined): void {
     const { waitersMax, waitersPerNameMax, waitersPerPrincipalMax } = this.#bounds
     const own = kept === undefined ? 0 : 1
     if (this.#all - own >= waitersMax) throw new TooManyError('Too many wait at this service already.', 5)
     if ((this.#byName.get(name) ?? 0) - own >= waitersPerNameMax) {
       throw new TooManyError('Too many wait for this name already.', 5)
     }
-    const ofPrincipal = (this.#byPrincipal.get(principal) ?? 0) - (kept?.principal.name === principal ? 1 : 0)
-    if (ofPrincipal >= waitersPerPrincipalMax) {
+    const isSame = kept?.principal.name === caller.name
+    const ofPrincipal = (this.#byPrincipal.get(caller.name) ?? 0) - (isSame ? 1 : 0)
+    if (caller !== ANYBODY && ofPrincipal >= waitersPerPrincipalMax) {
       throw new TooManyError('Too many wait with this token already.', 5)
     }
   }

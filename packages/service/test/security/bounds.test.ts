@@ -4,8 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { parseBody } from '../../src/security/json-body.js'
 import { LIMITS, limitsOf } from '../../src/security/limits.js'
 import { checkListen } from '../../src/security/listen-rule.js'
+import { ListLimits } from '../../src/security/lists.js'
 import { notice, safeText } from '../../src/security/log-line.js'
-import { recordName } from '../../src/security/principal.js'
+import { ANYBODY, recordName } from '../../src/security/principal.js'
 import { networkOf, Rates } from '../../src/security/rates.js'
 import { TooManyError } from '../../src/security/refused.js'
 import { WaiterLimits, type Waiting } from '../../src/security/waiters.js'
@@ -169,7 +170,31 @@ describe('limits', () => {
     for (const wrong of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 31, '5', null, undefined]) {
       expect(() => limitsOf({ ttlMaxMs: wrong as number })).toThrow(/`ttlMaxMs` must be a whole number/)
     }
+    expect(() => limitsOf({ listenersMax: Number.NaN })).toThrow(/`listenersMax` must be/)
     expect(() => limitsOf({ headersTimeoutMs: 30_000, requestTimeoutMs: 20_000 })).toThrow(/headersTimeoutMs/)
+  })
+})
+
+describe('limits for one token', () => {
+  test('are at most half of a lowered limit for all, unless they are given', () => {
+    expect(limitsOf({ listenersMax: 20, waitersMax: 5, listsMax: 1 })).toMatchObject({
+      listenersPerPrincipalMax: 10,
+      waitersPerPrincipalMax: 2,
+      listsPerPrincipalMax: 1,
+    })
+    expect(limitsOf({ listenersMax: 20, listenersPerPrincipalMax: 20 }).listenersPerPrincipalMax).toBe(20)
+    expect(limitsOf({ listenersMax: 1_000 }).listenersPerPrincipalMax).toBe(LIMITS.listenersPerPrincipalMax)
+  })
+
+  test('do not hold for callers without one, who are all of them', async () => {
+    const waiters = new WaiterLimits({ waitersMax: 3, waitersPerNameMax: 3, waitersPerPrincipalMax: 1 })
+    const lists = new ListLimits({ listsMax: 3, listsPerPrincipalMax: 1 })
+    const made = ['a', 'b', 'c'].map((id) => {
+      waiters.enter({ id, resource: id }, ANYBODY)
+      return lists.make(ANYBODY, async () => id)
+    })
+    expect(await Promise.all(made)).toEqual(['a', 'b', 'c'])
+    expect(() => waiters.enter({ id: 'd', resource: 'd' }, ANYBODY)).toThrow(/at this service/)
   })
 })
 
