@@ -60,8 +60,8 @@ interface ToList {
   Querystring: ListQuery
 }
 
-/** A page ends behind the lock with which it has this many characters, whatever `limit` says. */
-const PAGE_LENGTH_MAX = 4 * 1_024 * 1_024
+/** A page ends behind the lock with which it has this many bytes, whatever `limit` says. */
+const PAGE_BYTES_MAX = 4 * 1_024 * 1_024
 
 /** After so many names of a list, other requests get their turn, and it is seen whether the caller is still there. */
 const NAMES_BETWEEN_TURNS = 200
@@ -76,7 +76,7 @@ async function list(
   if (prefix !== '') checkName(prefix, 'prefix', counter.limits.nameBytesMax)
   const locks: WireResource[] = []
   let walked = 0
-  let length = 0
+  let bytes = 0
   for await (const view of counter.list(prefix)) {
     walked += 1
     // A store that answers without waiting would otherwise keep everybody else from being served.
@@ -84,10 +84,9 @@ async function list(
     // An answer that stands behind another one on the same connection is not told of its end.
     if (reply.raw.destroyed || request.raw.socket.destroyed) break
     if (!isBehind(view.resource, after) || !request.principal.may('inspect', view.resource)) continue
-    if (locks.length === limit || length >= PAGE_LENGTH_MAX)
-      return { locks, next: locks.at(-1)?.name ?? null }
+    if (locks.length === limit || bytes >= PAGE_BYTES_MAX) return { locks, next: locks.at(-1)?.name ?? null }
     const shown = wireResource(view)
-    length += JSON.stringify(shown).length
+    bytes += Buffer.byteLength(JSON.stringify(shown))
     locks.push(shown)
   }
   return { locks, next: null }

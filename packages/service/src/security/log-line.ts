@@ -26,8 +26,10 @@ export interface BreakLine {
   readonly address: string
   readonly name: string
   readonly reason: string
-  /** The references of the claims that were taken away. */
+  /** The references of the claims that were taken away, 100 at most. */
   readonly refs: readonly string[]
+  /** How many were taken away, if `refs` does not show all of them. */
+  readonly refsTotal?: number
 }
 
 /** Something that the operator should know. */
@@ -42,6 +44,7 @@ export type Log = (line: LogLine) => void
 
 const NAME_SHOWN_MAX = 120
 const REASON_SHOWN_MAX = 1_024
+const REFS_SHOWN_MAX = 100
 
 /** What must not reach a log or a terminal raw: what steers them, turns or hides text, or draws nothing. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
@@ -73,6 +76,7 @@ export function auditBreak(
     address: safeText(done.address),
     name: safeText(done.name),
     reason: safeText(done.reason, REASON_SHOWN_MAX),
-    refs: done.refs.map((ref) => safeText(ref)),
+    refs: done.refs.slice(0, REFS_SHOWN_MAX).map((ref) => safeText(ref)),
+    ...(done.refs.length > REFS_SHOWN_MAX ? { refsTotal: done.refs.length } : {}),
   })
 }

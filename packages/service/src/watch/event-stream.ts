@@ -18,8 +18,8 @@ export interface EventStreamOptions {
 }
 
 const PART_MAX = 500
-/** A message is sent when it has this many characters; the rest comes with the next one. */
-const PART_LENGTH_MAX = 1_024 * 1_024
+/** A message is sent when it has this many bytes; the rest comes with the next one. */
+const PART_BYTES_MAX = 1_024 * 1_024
 const ACTIVITIES_MAX = 500
 const HEARTBEAT_MS = 15_000
 /** A listener that has read nothing for this long is gone, or as good as that. */
@@ -27,15 +27,16 @@ const SILENCE_MAX_MS = 30_000
 const BUFFER_BYTES = 64 * 1_024
 
 /** Views are the same for everybody, so each becomes text once. */
-const texts = new WeakMap<ResourceView, string>()
+const texts = new WeakMap<ResourceView, { readonly text: string; readonly bytes: number }>()
 
-function textOf(view: ResourceView): string {
-  let text = texts.get(view)
-  if (text === undefined) {
-    text = JSON.stringify(wireResource(view))
-    texts.set(view, text)
+function textOf(view: ResourceView): { readonly text: string; readonly bytes: number } {
+  let made = texts.get(view)
+  if (made === undefined) {
+    const text = JSON.stringify(wireResource(view))
+    made = { text, bytes: Buffer.byteLength(text) }
+    texts.set(view, made)
   }
-  return text
+  return made
 }
 
 /**
@@ -171,15 +172,15 @@ export class EventStream extends Readable implements WatchListener {
   #nextPart(names: readonly string[]): string {
     const views: string[] = []
     let taken = 0
-    let length = 0
+    let size = 0
     for (const name of names) {
-      if (taken >= PART_MAX || length >= PART_LENGTH_MAX) break
+      if (taken >= PART_MAX || size >= PART_BYTES_MAX) break
       taken += 1
       this.#unsent.delete(name)
       const view = this.#options.watcher.view(name)
       if (view === null) continue
-      const text = textOf(view)
-      length += text.length
+      const { text, bytes } = textOf(view)
+      size += bytes
       views.push(text)
     }
     const more = names.length > taken
@@ -190,17 +191,17 @@ export class EventStream extends Readable implements WatchListener {
   #nextChange(): string {
     const changed: string[] = []
     const removed: string[] = []
-    let length = 0
+    let size = 0
     for (const name of this.#unsent) {
-      if (changed.length + removed.length >= PART_MAX || length >= PART_LENGTH_MAX) break
+      if (changed.length + removed.length >= PART_MAX || size >= PART_BYTES_MAX) break
       this.#unsent.delete(name)
       const view = this.#options.watcher.view(name)
       if (view === null) {
         removed.push(name)
         continue
       }
-      const text = textOf(view)
-      length += text.length
+      const { text, bytes } = textOf(view)
+      size += bytes
       changed.push(text)
     }
     return eventText('change', `{"changed":[${changed.join()}],"removed":${JSON.stringify(removed)}}`)

@@ -5,7 +5,7 @@ import { parseBody } from '../../src/security/json-body.js'
 import { LIMITS, limitsOf } from '../../src/security/limits.js'
 import { checkListen } from '../../src/security/listen-rule.js'
 import { ListLimits } from '../../src/security/lists.js'
-import { notice, safeText } from '../../src/security/log-line.js'
+import { auditBreak, type LogLine, notice, safeText } from '../../src/security/log-line.js'
 import { ANYBODY, recordName } from '../../src/security/principal.js'
 import { networkOf, Rates } from '../../src/security/rates.js'
 import { TooManyError } from '../../src/security/refused.js'
@@ -248,6 +248,15 @@ test('a notice repeats no password of a store', () => {
     'redis://user:p@ss:word@db:1/?password=secret&x=1 is gone\nforged',
   )
   expect(lines).toMatchObject([{ text: 'redis://***@db:1/?password=***&x=1 is gone\\u{a}forged' }])
+})
+
+test('the audit line of a break shows the first claims, and how many there are', () => {
+  const lines: LogLine[] = []
+  const refs = Array.from({ length: 10_000 }, (_, index) => `ref-${index}`)
+  const done = { principal: 'ops', address: '::1', name: 'a', reason: 'why', refs }
+  auditBreak((line) => lines.push(line), done)
+  expect(lines).toMatchObject([{ kind: 'break', refs: refs.slice(0, 100), refsTotal: 10_000 }])
+  expect(JSON.stringify(lines).length).toBeLessThan(16 * 1_024)
 })
 
 test('text for a log stays on its line and draws nothing else', () => {

@@ -99,6 +99,23 @@ test('a list lets others be served in between', async () => {
   expect((await listing).json).toMatchObject({ locks: [{ name: 'name-199999' }], next: null })
 })
 
+test('a page has a limit in bytes, which text of three bytes per character does not exceed', async () => {
+  const note = '锁'.repeat(340)
+  const owner = { host: 'h', pid: 1, client: 'c' }
+  const claim = { ref: 'r', owner, note, weight: 1, fence: 1n, ageMs: 0, remainingMs: 1 }
+  const shape = { kind: 'semaphore', limit: 40 } as const
+  const list = async function* (): AsyncGenerator<ResourceView> {
+    for (; shown < 300; shown += 1)
+      yield { ...viewOf(shown), shape, holders: Array.from({ length: 40 }, () => claim) }
+  }
+  const url = await serve(list)
+  const { status, text, json } = await ask(`${url}/v1/locks`, {})
+  expect(status).toBe(200)
+  expect(json['next']).not.toBe(null)
+  expect(Buffer.byteLength(text)).toBeGreaterThan(4 * 1_024 * 1_024)
+  expect(Buffer.byteLength(text)).toBeLessThan(4.2 * 1_024 * 1_024)
+})
+
 test('a list ends when nobody waits for it any more', async () => {
   const url = await serve(everything)
   const gone = new AbortController()

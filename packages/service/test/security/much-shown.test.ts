@@ -88,6 +88,32 @@ describe('many claims with long notes', () => {
     for (const { holdersTotal } of seen.locks) expect(holdersTotal).toBe(HOLDERS)
   })
 
+  it('are counted in bytes, also with text of three bytes per character', async () => {
+    const owner = { host: 'h', pid: 1, client: 'c' }
+    const note = '锁'.repeat(340)
+    const claim = { ref: 'r', owner, note, weight: 1, fence: 1n, ageMs: 0, remainingMs: 1_000 }
+    const shape = { kind: 'semaphore', limit: 40 } as const
+    const holders = Array.from({ length: 40 }, () => claim)
+    const watcher = new Watcher({
+      list: async function* () {
+        for (let at = 0; at < 100; at += 1) yield { resource: `n${at}`, shape, holders, waiters: [] }
+      },
+      inspect: () => Promise.reject(new Error('not asked')),
+      canList: true,
+    })
+    const all = { prefix: '', maySee: () => true, isWelcome: () => true }
+    const stream = new EventStream({ watcher, hello: {}, ...all })
+    const messages: Buffer[] = []
+    stream.on('data', (chunk: Buffer) => messages.push(chunk))
+    await watcher.refresh(0)
+    stream.start()
+    await until('all locks', () => messages.some((text) => text.includes('"more":false')))
+    stream.destroy()
+    watcher.close()
+    expect(messages.filter((text) => text.includes('event: snapshot')).length).toBeGreaterThan(3)
+    for (const { length } of messages) expect(length).toBeLessThan(1_200 * 1_024)
+  })
+
   it('that cannot be sent end the stream of one listener, and nothing else', async () => {
     const errors: unknown[] = []
     const owner = {
