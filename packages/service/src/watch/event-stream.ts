@@ -125,10 +125,13 @@ export class EventStream extends Readable implements WatchListener {
 
   /** Ends it, as a stop of the service does. */
   finish(): void {
-    if (!this.destroyed && !this.#isFinished) this.push(null)
+    if (this.destroyed || this.#isFinished) return
     this.#isFinished = true
-    this.#cancelHeartbeat()
+    this.push(null)
     this.#unsubscribe()
+    this.#cancelHeartbeat()
+    // A listener that does not read what is left would keep its place for ever.
+    this.#cancelHeartbeat = this.#options.watcher.clock.after(SILENCE_MAX_MS, () => this.destroy())
   }
 
   #sees(name: string): boolean {

@@ -178,6 +178,28 @@ describe('a listener that does not read', () => {
   })
 })
 
+describe('a stream that is finished', () => {
+  it('gives its place back although its listener reads nothing', async () => {
+    const watching = watcher()
+    let isWelcome = true
+    const options = { watcher: watching, hello: {}, prefix: '', maySee: () => true }
+    const [ended, revoked] = [true, false].map(
+      (always) => new EventStream({ ...options, isWelcome: () => always || isWelcome }),
+    )
+    let closed = 0
+    for (const stream of [ended, revoked]) stream?.once('close', () => (closed += 1))
+    for (const stream of [ended, revoked]) stream?.start()
+    ended?.finish()
+    isWelcome = false
+    // The next statistics find that the token is not valid any more.
+    await clock.advance(1_000)
+    expect([watching.listeners, closed]).toEqual([0, 0])
+    await clock.advance(60_000)
+    expect([ended?.destroyed, revoked?.destroyed, closed]).toEqual([true, true, 2])
+    watching.close()
+  })
+})
+
 const postgres = await storeFor('postgres')
 
 describe.skipIf(postgres.kind !== 'ready')(
