@@ -98,6 +98,23 @@ describe.skipIf(found.kind === 'not run')(
       expect((first?.x ?? 0) + (first?.width ?? 0)).toBeLessThanOrEqual((second?.x ?? 0) + 2)
     })
 
+    it('isolates the holder in what it says after a break, whatever the direction of the text', async () => {
+      const host = 'שרת\u{202e}-1'
+      const holder = claim('rtl', { owner: { host, pid: 7, client: '' } })
+      const { page } = await open({ locks: [mutex('a', [holder])], path })
+      await page.click('.card .danger')
+      await page.locator('dialog').getByLabel('Reason').fill('it hangs')
+      await page.locator('dialog').getByLabel('Type the name').fill('a')
+      await page.locator('dialog .hold-button').click()
+      await page.locator('.notice').waitFor()
+      const [text, isolated] = await page.evaluate<[string, string]>(`(() => {
+        const notice = document.querySelector('.notice')
+        return [notice.textContent, notice.querySelector('bdi')?.textContent ?? '']
+      })()`)
+      expect(isolated).toContain('שרת\\u{202e}-1')
+      expect(text).toMatch(/^Nothing was broken: the hold of .* had ended before\./)
+    })
+
     it('draws many things that happen at once together', async () => {
       const { page, service } = await open({ locks: [mutex('a', [one])], path })
       await page.locator('.connection[data-state=live]').waitFor()

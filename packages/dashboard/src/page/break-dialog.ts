@@ -1,4 +1,4 @@
-import { brokenText } from '../model/broken.js'
+import { brokenWords } from '../model/broken.js'
 import { lockPath } from '../model/curl.js'
 import { troubleOf } from './api.js'
 import { el, outside, setText } from './dom.js'
@@ -46,7 +46,8 @@ export function askToBreak(stage: Stage, name: string, target: { ref: string; wh
       const body = { reason: reason.value.trim(), ...(target === null ? {} : { ref: target.ref }) }
       const answer = await stage.api.post(lockPath(name, 'break'), body)
       if (answer.status !== 200) return setText(trouble, troubleOf(answer))
-      stage.notices.say(brokenText(answer.body, target?.who ?? null))
+      const { before, who, after } = brokenWords(answer.body, target?.who ?? null)
+      stage.notices.say([before, who === null ? null : outside(who), after])
       dialog.close()
     } catch (error) {
       if (!(error instanceof Error)) throw error

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { brokenText } from '../../src/model/broken.js'
+import { brokenWords } from '../../src/model/broken.js'
 import type { Activity } from '../../src/model/contract.js'
 import { lockPath } from '../../src/model/curl.js'
 import { graphOf } from '../../src/model/graph.js'
@@ -38,11 +38,20 @@ function activity(kind: Activity['kind'], name: string): Activity {
 
 describe('a break', () => {
   it('says that the hold had ended where another holder may have the lock', () => {
-    expect(brokenText({ broken: [], brokenTotal: 0 }, 'host-1')).toMatch(
-      /the hold of host-1 had ended before/,
-    )
-    expect(brokenText({ broken: [] }, null)).toBe('The lock was not held any more, so nothing was broken.')
-    expect(brokenText({ broken: [{}], brokenTotal: 3 }, null)).toBe('3 holds broken.')
+    expect(brokenWords({ broken: [], brokenTotal: 0 }, 'host-1')).toEqual({
+      before: expect.stringMatching(/the hold of $/),
+      who: 'host-1',
+      after: expect.stringMatching(/^ had ended before/),
+    })
+    const plain = { who: null, after: '' }
+    expect(brokenWords({ broken: [] }, null)).toEqual({
+      before: 'The lock was not held any more, so nothing was broken.',
+      ...plain,
+    })
+    expect(brokenWords({ broken: [{}], brokenTotal: 3 }, 'x')).toEqual({
+      before: '3 holds broken.',
+      ...plain,
+    })
   })
 
   it('is sent to a path that a browser does not change', () => {
