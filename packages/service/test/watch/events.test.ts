@@ -3,6 +3,7 @@
 import { connect, type Locks } from 'holdfast'
 import { sharedStoreFor } from 'holdfast-servers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { until } from '../../../../test/support/wait.js'
 import { makeTokens, pathOf, type RunningService, startService } from '../security/running-service.js'
 import { type EventReader, listenTo } from './event-reader.js'
 
@@ -273,10 +274,16 @@ describe('listeners', () => {
       ops: [{ prefix: '', can: ['inspect'] }],
     })
     const service = await startService({ auth, limits: { listenersMax: 5, listenersPerPrincipalMax: 2 } })
-    for (let count = 0; count < 2; count += 1) await listenTo(service.url, '/v1/events', token.guest)
-    await expect(listenTo(service.url, '/v1/events', token.guest)).rejects.toMatchObject({ status: 429 })
-    const other = await listenTo(service.url, '/v1/events', token.ops)
+    const listen = (who: string): Promise<EventReader> => listenTo(service.url, '/v1/events', who)
+    const first = await listen(token.guest)
+    await listen(token.guest)
+    await expect(listen(token.guest)).rejects.toMatchObject({ status: 429 })
+    const other = await listen(token.ops)
     await other.until('hello', () => other.of('hello')[0])
+    // A stream that ends gives the place of its token back.
+    first.close()
+    await until('there is room for one more', () => listen(token.guest).catch(() => null))
+    await expect(listen(token.guest)).rejects.toMatchObject({ status: 429 })
     await service.close()
   })
 
