@@ -32,6 +32,18 @@ describe.skipIf(found.kind === 'not run')(
     const possible: Deadlock = { certain: false, cycle }
     const certain: Deadlock = { certain: true, cycle }
 
+    it('that do not fit into a message are counted', async () => {
+      const { page, service } = await open({ locks, deadlocks: [certain], path: '#/graph' })
+      await page.locator('.deadlock h2').waitFor()
+      expect(await page.locator('.left-out').count()).toBe(0)
+      service.send('deadlocks', { deadlocks: [certain], total: 300 })
+      await page.locator('.left-out', { hasText: /^1 of 300 deadlocks shown/ }).waitFor()
+      await page.goto(`${service.url}/#/locks`)
+      await page.locator('a.number.deadlocks.bad', { hasText: /^1\+/ }).waitFor()
+      service.send('deadlocks', { deadlocks: [certain], total: 1 })
+      await page.locator('a.number.deadlocks.bad', { hasText: /^1\s*deadlocks/ }).waitFor()
+    })
+
     it('that are only possible are shown as that, in the colour of a warning, and not announced', async () => {
       const { page, service } = await open({ locks, deadlocks: [possible] })
       const [marks, number] = [page.locator('.mark.stuck:visible'), page.locator('a.number.possible')]

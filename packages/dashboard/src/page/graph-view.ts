@@ -48,13 +48,13 @@ export class GraphView implements View {
   }
 
   update(): void {
-    const { rows, deadlocks, complete } = this.#stage.state
+    const { rows, deadlocks, deadlocksLeftOut, complete } = this.#stage.state
     const graph = graphOf(rows.all(), deadlocks)
     // Leases change all the time, and nothing of them is in the picture.
-    const shape = JSON.stringify([graph, deadlocks.map((one) => explain(one)), complete])
+    const shape = JSON.stringify([graph, deadlocks.map((one) => explain(one)), deadlocksLeftOut, complete])
     if (shape === this.#drawn) return
     this.#drawn = shape
-    fill(this.#deadlocks, ...deadlockCards(deadlocks))
+    fill(this.#deadlocks, leftOut(deadlocks.length, deadlocksLeftOut), ...deadlockCards(deadlocks))
     this.#box.hidden = graph.nodes.length === 0
     fill(this.#words, wordsOf(graph, complete))
     if (graph.nodes.length > 0) fill(this.#box, picture(graph, layoutOf(graph)))
@@ -72,6 +72,13 @@ function wordsOf(graph: Graph, complete: boolean): string {
   const left =
     graph.omitted > 0 ? ` The ${plural(graph.omitted, 'lock')} with the shortest lines are left out.` : ''
   return `${plural(graph.contended, 'lock')} with somebody waiting.${left}`
+}
+
+/** null: all deadlocks are shown. */
+function leftOut(shown: number, left: number): HTMLElement | null {
+  if (left === 0) return null
+  const text = `${shown} of ${plural(shown + left, 'deadlock')} shown, those with the shortest circles.`
+  return el('p', { class: 'hint left-out' }, text)
 }
 
 function deadlockCards(deadlocks: readonly Deadlock[]): HTMLElement[] {

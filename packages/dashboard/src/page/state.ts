@@ -13,6 +13,8 @@ export class State {
   hello: Hello | null = null
   connection: Connection = { kind: 'connecting' }
   deadlocks: readonly Deadlock[] = []
+  /** How many there are beside those: the service sends as many as fit into one message. */
+  deadlocksLeftOut = 0
   stats: Stats | null = null
   /** Newest last. */
   activities: Activity[] = []
@@ -70,9 +72,12 @@ export class State {
         this.onActivity?.(activity)
         break
       }
-      case 'deadlocks':
-        this.deadlocks = (data as { deadlocks: Deadlock[] }).deadlocks
+      case 'deadlocks': {
+        const { deadlocks, total = deadlocks.length } = data as { deadlocks: Deadlock[]; total?: number }
+        this.deadlocks = deadlocks
+        this.deadlocksLeftOut = Math.max(0, total - deadlocks.length)
         break
+      }
       case 'stats':
         this.stats = data as Stats
         this.series.add(this.stats, now)

@@ -44,7 +44,7 @@ export class SummaryStrip {
   }
 
   update(): void {
-    const { rows, series, deadlocks, stats, complete } = this.#stage.state
+    const { rows, series, deadlocks, deadlocksLeftOut, stats, complete } = this.#stage.state
     const unknown = complete ? '0' : '–'
     const seconds = series.all()
     const lost = total(seconds, (one) => one.lost + one.broken)
@@ -58,8 +58,10 @@ export class SummaryStrip {
     write('rate', rateOf(seconds))
     write('lost', stats === null ? unknown : lost.toLocaleString('en'))
     const [certain, possible] = [countOf(deadlocks, 'certain'), countOf(deadlocks, 'possible')]
-    write('deadlocks', complete ? String(certain) : unknown)
-    write('possible', String(possible))
+    // Those that are left out are of one kind or the other.
+    const more = deadlocksLeftOut > 0 ? '+' : ''
+    write('deadlocks', complete ? `${certain}${more}` : unknown)
+    write('possible', `${possible}${more}`)
     this.#numbers.get('lost')?.parentElement?.classList.toggle('warn', lost > 0)
     this.#deadlocks.classList.toggle('bad', certain > 0)
     this.#possible.hidden = possible === 0

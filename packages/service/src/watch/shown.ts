@@ -10,11 +10,15 @@ export const INSPECT_BYTES_MAX = 1_024 * 1_024
 export const REFUSAL_BYTES_MAX = 16 * 1_024
 /** All deadlocks of one answer or event. */
 const DEADLOCKS_BYTES_MAX = 256 * 1_024
+/** Of a note in a step of a deadlock. */
+const STEP_NOTE_CHARACTERS_MAX = 100
 
 /** What one claim takes as JSON besides its texts: its members, numbers and reference. */
 const CLAIM_BYTES = 250
 /** Of a character of a text, as JSON in UTF-8. */
 const CHARACTER_BYTES_MAX = 3
+
+type Step = Deadlock['cycle'][number]
 
 export interface ShownClaims {
   readonly holders: readonly ClaimView[]
@@ -41,18 +45,42 @@ export function firstOf(
   return { claims, bytes }
 }
 
-/** Those that fit as a whole: a part of a cycle is none. */
+/**
+ * Those that fit as a whole: a part of a cycle is none. Short cycles come first, and notes are cut, so that a token with
+ * long cycles or long notes does not hide the deadlocks of others.
+ */
 export function shownDeadlocks(deadlocks: readonly Deadlock[]): readonly Deadlock[] {
+  const cut = deadlocks.map(({ certain, cycle }) => ({ certain, cycle: cycle.map(withShortNotes) }))
+  const sizes = cut.map(({ cycle }, index) => ({ index, steps: cycle.length, size: sizeOf(cycle) }))
+  const shown = new Set<number>()
   let bytes = 0
-  return deadlocks.filter(({ cycle }) => {
-    let own = 0
-    for (const { waiter, waitsFor, heldBy } of cycle) {
-      own += bytesOf(waiter) + bytesOf(heldBy) + waitsFor.length * CHARACTER_BYTES_MAX
-    }
-    if (bytes + own > DEADLOCKS_BYTES_MAX) return false
-    bytes += own
-    return true
-  })
+  for (const { index, size } of sizes.toSorted((a, b) => a.steps - b.steps || a.size - b.size)) {
+    if (bytes + size > DEADLOCKS_BYTES_MAX) continue
+    bytes += size
+    shown.add(index)
+  }
+  return cut.filter((_deadlock, index) => shown.has(index))
+}
+
+function withShortNotes({ waiter, waitsFor, heldBy }: Step): Step {
+  return { waiter: withShortNote(waiter), waitsFor, heldBy: withShortNote(heldBy) }
+}
+
+/** The whole note is in the view of the lock. */
+function withShortNote(claim: ClaimView): ClaimView {
+  const { note } = claim
+  if (note === null || note.length <= STEP_NOTE_CHARACTERS_MAX) return claim
+  // A character has one or two units, and none is cut in two.
+  const characters = Array.from(note.slice(0, 2 * STEP_NOTE_CHARACTERS_MAX))
+  return { ...claim, note: `${characters.slice(0, STEP_NOTE_CHARACTERS_MAX).join('')}…` }
+}
+
+function sizeOf(cycle: readonly Step[]): number {
+  let bytes = 0
+  for (const { waiter, waitsFor, heldBy } of cycle) {
+    bytes += bytesOf(waiter) + bytesOf(heldBy) + waitsFor.length * CHARACTER_BYTES_MAX
+  }
+  return bytes
 }
 
 function bytesOf({ owner, note }: ClaimView): number {
