@@ -10,6 +10,7 @@ import { firstOf, INSPECT_BYTES_MAX } from '../watch/shown.js'
 import type { Watcher } from '../watch/watcher.js'
 import { type WireResource, wireClaim, wireResource } from '../watch/wire.js'
 import { type ClaimRules, nameFor, type ToName } from './claims.js'
+import { SharedLooks } from './shared-looks.js'
 
 export interface LookRoutesOptions extends ClaimRules {
   readonly watcher: Watcher
@@ -21,6 +22,7 @@ export interface LookRoutesOptions extends ClaimRules {
 export async function lookRoutes(app: FastifyInstance, options: LookRoutesOptions): Promise<void> {
   const { counter, watcher, log, claims } = options
   const lists = new ListLimits(options.limits)
+  const looks = new SharedLooks((name) => counter.inspect(name))
 
   app.get<ToList>('/v1/locks', { schema: ListSchema }, async (request, reply) => {
     requireAnyRight(request, 'inspect')
@@ -29,7 +31,7 @@ export async function lookRoutes(app: FastifyInstance, options: LookRoutesOption
 
   app.get<ToName>('/v1/locks/:name', { schema: InspectSchema }, async (request) => {
     const name = nameFor(options, request, 'inspect', request.params.name)
-    return wireResource(await counter.inspect(name), INSPECT_BYTES_MAX)
+    return wireResource(await looks.at(name), INSPECT_BYTES_MAX)
   })
 
   app.post<ToName & { Body: BreakBody }>(

@@ -1,8 +1,10 @@
 import type { WatchClock } from './clock.js'
 
+/** A look may take at most this part of the time. */
+export const LOOK_SHARE = 5
 /** What the service does itself is looked at this soon, together with what follows within that time. */
 const TOUCH_MS = 25
-/** Between two such looks, so that a busy service does not do more looking than serving. */
+/** At least this long between two such looks, so that a busy service does not do more looking than serving. */
 const TOUCH_PAUSE_MS = 100
 /** Beyond this it is cheaper to look at everything. */
 const TOUCHED_MAX = 128
@@ -23,6 +25,8 @@ export class TouchedNames {
   readonly #names = new Set<string>()
   #isLooking = false
   #doneAt = Number.NEGATIVE_INFINITY
+  /** How long the last look took. */
+  #lookMs = 0
   #cancel: (() => void) | null = null
 
   constructor(options: TouchedOptions) {
@@ -44,7 +48,8 @@ export class TouchedNames {
   #plan(): void {
     if (this.#cancel !== null || this.#isLooking) return
     const { clock, onError } = this.#options
-    const restMs = this.#doneAt + TOUCH_PAUSE_MS - clock.monotonicMs()
+    const pauseMs = Math.max(TOUCH_PAUSE_MS, this.#lookMs * LOOK_SHARE)
+    const restMs = this.#doneAt + pauseMs - clock.monotonicMs()
     this.#cancel = clock.after(Math.max(TOUCH_MS, restMs), () => {
       this.#cancel = null
       this.#look().catch(onError)
@@ -57,6 +62,7 @@ export class TouchedNames {
     this.#names.clear()
     // So many at once are seen with the next look at everything.
     if (names.length > TOUCHED_MAX) return
+    const startedAt = clock.monotonicMs()
     this.#isLooking = true
     try {
       for (let from = 0; from < names.length; from += TOUCHED_AT_ONCE) {
@@ -65,6 +71,7 @@ export class TouchedNames {
     } finally {
       this.#isLooking = false
       this.#doneAt = clock.monotonicMs()
+      this.#lookMs = this.#doneAt - startedAt
     }
     onLooked()
     if (this.#names.size > 0) this.#plan()

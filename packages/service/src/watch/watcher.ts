@@ -11,7 +11,7 @@ import { emptyView } from './diff.js'
 import { History } from './history.js'
 import { type Event, LockTable } from './lock-table.js'
 import { Tally } from './tally.js'
-import { TouchedNames } from './touched.js'
+import { LOOK_SHARE, TouchedNames } from './touched.js'
 
 export interface WatcherOptions {
   /** Views as callers may see them, fences included. */
@@ -28,8 +28,6 @@ export interface WatcherOptions {
 /** How often the store is looked at while somebody listens, and while nobody does. */
 const LOOK_MS = 500
 const IDLE_LOOK_MS = 5_000
-/** A look may take at most this part of the time. */
-const LOOK_SHARE = 5
 /** Between two looks for somebody who asks for deadlocks and does not stay to hear of them. */
 const AGAIN_MS = 100
 /** How long a request waits for the next look to begin. */

@@ -6,6 +6,7 @@ import fastify, { type FastifyInstance } from 'fastify'
 import type { ResourceView } from 'holdfast'
 import type { Counter } from 'holdfast/service'
 import { afterEach, expect, test } from 'vitest'
+import { turns, until } from '../../../../test/support/wait.js'
 import { answerProblems } from '../../src/problems.js'
 import { lookRoutes } from '../../src/routes/looks.js'
 import { ClaimsHeld } from '../../src/security/claims-held.js'
@@ -30,7 +31,11 @@ function viewOf(index: number): ResourceView {
 }
 
 /** The route as it is, over a store of the test's own. Who asks is said by a header. */
-async function serve(list: Counter['list'], limits: Parameters<typeof limitsOf>[0] = {}): Promise<string> {
+async function serve(
+  list: Counter['list'],
+  limits: Parameters<typeof limitsOf>[0] = {},
+  inspect: Counter['inspect'] = () => Promise.reject(new Error('not asked')),
+): Promise<string> {
   const made = fastify({ forceCloseConnections: true }) as unknown as FastifyInstance
   app = made
   shown = 0
@@ -41,7 +46,7 @@ async function serve(list: Counter['list'], limits: Parameters<typeof limitsOf>[
     request.principal = { ...ANYBODY, name: String(request.headers['x-name'] ?? 'http') }
   })
   made.get('/other', async () => ({ isServed: true }))
-  const counter = { list, limits: { nameBytesMax: 512 } } as unknown as Counter
+  const counter = { list, inspect, limits: { nameBytesMax: 512 } } as unknown as Counter
   const watcher = null as unknown as Watcher
   await made.register(lookRoutes, {
     counter,
@@ -84,6 +89,28 @@ test('only a few lists are made at once, and fewer for one token; whoever is ans
   await begin('three')
   for (const end of open) end()
   for (const answer of answers) expect((await answer).json['locks']).toHaveLength(1)
+})
+
+test('requests for one name at the same time share its looks', async () => {
+  let looks = 0
+  let end = (): void => {}
+  const isOpen = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const inspect = async (): Promise<ResourceView> => {
+    looks += 1
+    await isOpen
+    return viewOf(1)
+  }
+  const url = await serve(everything, {}, inspect)
+  let came = 0
+  app?.server.on('request', () => (came += 1))
+  const answers = Array.from({ length: 20 }, () => ask(`${url}/v1/locks/name-000001`, {}))
+  await until('all have come', () => came === 20)
+  await turns(5)
+  end()
+  for (const answer of answers) expect((await answer).json).toMatchObject({ name: 'name-000001' })
+  expect(looks).toBeLessThanOrEqual(2)
 })
 
 test('a list lets others be served in between', async () => {
