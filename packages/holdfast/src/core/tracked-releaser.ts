@@ -5,8 +5,9 @@ import { type ReleaseOutcome, Releaser } from './releaser.js'
 import type { Runtime } from './runtime.js'
 import type { Standing } from './standing.js'
 
-/** Releases of claims whose place is not known here that are repeated at a time. */
-const REPEATED_MAX = 1_000
+/** While so many releases are repeated, for all callers or for one, those of claims whose place is not known here are not. */
+const REPEATED_MAX = 4_000
+const REPEATED_PER_CALLER_MAX = 1_000
 
 /**
  * A releaser for claims whose ids come from outside, and may come again. It knows which ids still have a request under
@@ -21,6 +22,8 @@ export class TrackedReleaser extends Releaser {
   readonly #releases = new Map<string, number>()
   /** Releases that are repeated in the background. */
   #repeated = 0
+  /** The same for each caller, by `owner.client`. */
+  readonly #repeatedOf = new Map<string, number>()
 
   constructor(backend: Backend, runtime: Runtime, settings: ClientSettings, keeper: Keeper) {
     super(backend, runtime, settings, keeper)
@@ -62,26 +65,39 @@ export class TrackedReleaser extends Releaser {
 
   /**
    * Anybody can write the text of a claim that never was, so only so many of those are repeated whose place is not known
-   * here. Their callers get `unconfirmed` and can release again; otherwise the lease ends the claim.
+   * here, and fewer for one caller, so that it does not take the room of others. Callers get `unconfirmed` and can release
+   * again; otherwise the lease ends the claim.
    */
-  protected override mayRetry({ lease }: Standing): boolean {
-    return Number.isFinite(lease.sentAt) || this.#repeated < REPEATED_MAX
+  protected override mayRetry({ lease, claim }: Standing): boolean {
+    if (Number.isFinite(lease.sentAt)) return true
+    const own = this.#repeatedOf.get(claim.owner.client) ?? 0
+    return this.#repeated < REPEATED_MAX && own < REPEATED_PER_CALLER_MAX
   }
 
   /** A request that was not answered may still be on its way when a later one has been. */
-  protected override retrying(over: Promise<void>, { id }: Claim): void {
+  protected override retrying(over: Promise<void>, { id, owner }: Claim): void {
     this.#count(id, 1)
-    this.#repeated += 1
-    void over.then(() => {
-      this.#repeated -= 1
-    })
+    this.#countRepeated(owner.client, 1)
     const lateMs = this.#settings.requestMs * 2
-    void over.then(() => this.#runtime.timers.start(lateMs, () => this.#count(id, -1), false))
+    void over.then(() => {
+      this.#countRepeated(owner.client, -1)
+      this.#runtime.timers.start(lateMs, () => this.#count(id, -1), false)
+    })
   }
 
   #count(claimId: string, change: number): void {
-    const count = (this.#releases.get(claimId) ?? 0) + change
-    if (count === 0) this.#releases.delete(claimId)
-    else this.#releases.set(claimId, count)
+    add(this.#releases, claimId, change)
   }
+
+  #countRepeated(client: string, change: number): void {
+    this.#repeated += change
+    add(this.#repeatedOf, client, change)
+  }
+}
+
+/** A count of zero is taken out, or the map would grow without end. */
+function add(counts: Map<string, number>, key: string, change: number): void {
+  const count = (counts.get(key) ?? 0) + change
+  if (count === 0) counts.delete(key)
+  else counts.set(key, count)
 }

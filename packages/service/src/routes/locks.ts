@@ -249,8 +249,11 @@ async function release(
   const name = nameFor(options, request, 'acquire', request.params.name)
   const { claim } = readPlace(options, name, request.body.claim, null)
   request.claimRef = refOf(claim.id)
-  // How long it is repeated if the store is away depends on the ttl, and anybody can write a text.
-  const outcome = await counter.release({ ...claim, ttlMs: Math.min(claim.ttlMs, RELEASE_RETRY_MS) })
+  // If the store is away, the release is repeated for as long as the ttl says, and anybody can write a text. How many are
+  // repeated for one token goes by the client.
+  const owner = { ...claim.owner, client: request.principal.name }
+  const ttlMs = Math.min(claim.ttlMs, RELEASE_RETRY_MS)
+  const outcome = await counter.release({ ...claim, owner, ttlMs })
   if (outcome === 'unconfirmed') {
     throw new OutcomeUnknownError('The store did not confirm the release.', { resource: name })
   }

@@ -2,7 +2,7 @@
 /** A release that the store did not confirm may not have happened, so the claim counts on. */
 
 import fastify, { type FastifyInstance } from 'fastify'
-import type { Counter } from 'holdfast/service'
+import type { Claim, Counter } from 'holdfast/service'
 import { expect, it, onTestFinished } from 'vitest'
 import { turns, until } from '../../../../test/support/wait.js'
 import { answerProblems } from '../../src/problems.js'
@@ -31,6 +31,7 @@ it('a claim counts on when its release was not confirmed, and not when the store
   })
   let outcome = 'unconfirmed'
   let releases = 0
+  const clients: string[] = []
   /** Settles when the store answers the next acquire. */
   let answer = Promise.resolve()
   const counter = {
@@ -40,8 +41,9 @@ it('a claim counts on when its release was not confirmed, and not when the store
       await answer
       return { kind: 'granted', fence: 1n, remainingMs: 30_000, leaseMs: 30_000, waitedMs: 0 }
     },
-    release: async () => {
+    release: async ({ owner }: Claim) => {
       releases += 1
+      clients.push(owner.client)
       return outcome
     },
   } as unknown as Counter
@@ -62,6 +64,9 @@ it('a claim counts on when its release was not confirmed, and not when the store
   outcome = 'gone'
   expect((await post('release', { claim })).status).toBe(200)
   expect(claims.countOf('guest')).toBe(0)
+
+  // How many are repeated at once goes by it.
+  expect(clients).toEqual(['guest', 'guest'])
 
   // The same for a claim that the service releases, because its caller hung up.
   outcome = 'unconfirmed'
