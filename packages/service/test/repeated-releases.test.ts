@@ -1,5 +1,5 @@
 // @module-tag limits
-/** Anybody can release claims that never were. While the store is away, that must not keep others' releases from being repeated. */
+/** Any caller can release claims that never existed. Other callers' releases are repeated all the same after an outage. */
 
 import { randomBytes } from 'node:crypto'
 import { type Claim, openBackend, openCounter } from 'holdfast/service'
