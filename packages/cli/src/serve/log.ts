@@ -14,11 +14,13 @@ export function plainLine(line: LogLine): string | null {
     case 'notice':
       return line.level === 'info' ? line.text : `${line.level}: ${line.text}`
     case 'break':
-      return `${line.principal} at ${line.address} broke ${line.name} (${describeRefs(line.refs)}): ${line.reason}`
+      return `${line.principal} at ${line.address} broke ${line.name} (${describeRefs(line)}): ${line.reason}`
   }
 }
 
-function describeRefs(refs: readonly string[]): string {
-  if (refs.length === 0) return 'nobody was there'
-  return refs.length === 1 ? `claim ${refs[0]}` : `claims ${refs.join(', ')}`
+function describeRefs({ refs, refsTotal = refs.length }: Extract<LogLine, { kind: 'break' }>): string {
+  if (refs.length === 0) return 'it was not held'
+  const more = refsTotal - refs.length
+  const shown = refs.length === 1 ? `claim ${refs[0]}` : `claims ${refs.join(', ')}`
+  return more === 0 ? shown : `${shown} and ${more} more`
 }
