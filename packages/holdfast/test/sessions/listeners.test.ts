@@ -3,13 +3,7 @@
 import { EventEmitter, getEventListeners } from 'node:events'
 import { expect, test } from 'vitest'
 import { endOrPause } from '../../src/backends/postgres/listen.js'
-import {
-  ConnectionBackend,
-  type Held,
-  type Keeping,
-  type LockSession,
-} from '../../src/backends/sessions/connection-backend.js'
-import { CONNECTION_GUARANTEES } from '../../src/backends/sessions/connection-guarantees.js'
+import { ConnectionBackend } from '../../src/backends/sessions/connection-backend.js'
 import type { SqlResult } from '../../src/backends/sql/link.js'
 import { PooledSession } from '../../src/backends/sql/pooled-session.js'
 import { EphemeralNode } from '../../src/backends/zookeeper/ephemeral.js'
@@ -18,32 +12,9 @@ import type { SequentialOptions } from '../../src/backends/zookeeper/sequential.
 import type { ZookeeperSession } from '../../src/backends/zookeeper/session.js'
 import { ZooKeeperError } from '../../src/backends/zookeeper/wire/errors.js'
 import { claimOf, NO_SINK } from '../support/claims.js'
+import { CountedSession, keepingOn } from './counted-session.js'
 
 const PATIENCE = { waitMs: 0, leaseMs: 5_000 }
-
-class CountedSession implements LockSession {
-  readonly isEnded = false
-  readonly listeners = new Set<() => void>()
-
-  onEnd(listener: () => void): () => void {
-    this.listeners.add(listener)
-    return () => this.listeners.delete(listener)
-  }
-}
-
-function keepingOn(session: CountedSession): Keeping<CountedSession> {
-  return {
-    name: 'counted',
-    guarantees: CONNECTION_GUARANTEES,
-    open: async () => {},
-    take: async () => ({ fence: 1n, session, connection: '1', sentAt: 0 }),
-    giveUp: async () => true,
-    alive: async (held: readonly Held<CountedSession>[]) => new Set(held),
-    holder: async () => null,
-    end: async () => true,
-    close: async () => {},
-  }
-}
 
 test('a claim that is released leaves no listener on the session that it shared', async () => {
   const session = new CountedSession()

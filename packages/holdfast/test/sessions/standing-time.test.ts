@@ -5,9 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../../test/support/wait.js'
 import { ETCD_GUARANTEES } from '../../src/backends/etcd/nodes.js'
+import { ConnectionBackend } from '../../src/backends/sessions/connection-backend.js'
 import { LineBackend } from '../../src/backends/sessions/line-backend.js'
 import type { LineNode, LineNodes, NodeSession, OwnNode } from '../../src/backends/sessions/nodes.js'
 import type { Claim } from '../../src/core/backend.js'
+import { NO_SINK } from '../support/claims.js'
+import { CountedSession, keepingOn } from './counted-session.js'
 
 const TTL_MS = 3_000
 const SHAPE = { kind: 'mutex', limit: 1 } as const
@@ -101,4 +104,17 @@ test('what is given up while it is asked about is not granted', async () => {
   nodes.meanwhile = () => backend.release(CLAIM)
   expect(await backend.attempt(CLAIM, PATIENCE)).toMatchObject({ kind: 'refused' })
   expect(nodes.removedAt).not.toBeNull()
+})
+
+test('a claim that is asked for again keeps what a renewal promised', async () => {
+  const backend = new ConnectionBackend(keepingOn(new CountedSession()))
+  await backend.open(NO_SINK)
+  onTestFinished(() => backend.close())
+  const claim = { ...CLAIM, ttlMs: 200 }
+  await backend.attempt(claim, PATIENCE)
+  const renewal = { claim, fence: 1n, leaseMs: 600_000 }
+  expect(await backend.renew([renewal])).toEqual(['held'])
+  expect(await backend.attempt(claim, PATIENCE)).toMatchObject({ kind: 'granted' })
+  await sleep(1_000)
+  expect(await backend.renew([renewal])).toEqual(['held'])
 })

@@ -189,7 +189,8 @@ export class ConnectionBackend<Session extends LockSession = LockSession> implem
       this.#gone(entry)
       return { kind: 'refused', retryAfterMs: 0, holder: null }
     }
-    entry.until = monotonicMs() + claim.ttlMs
+    // A renewal may have promised more.
+    entry.until = Math.max(entry.until, monotonicMs() + claim.ttlMs)
     return { kind: 'granted', fence: held.fence, leaseMs: claim.ttlMs, weight: claim.weight }
   }
 
