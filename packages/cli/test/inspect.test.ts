@@ -163,7 +163,7 @@ describe('break', () => {
     expect(await bench.holdfast(['break', 'a', '--reason', 'test'])).toMatchObject({
       exitCode: 1,
       stdout: '',
-      stderr: 'holdfast: nobody holds "a", so nothing was evicted\n',
+      stderr: 'holdfast: "a" is not held, so nothing was evicted\n',
     })
     await bench.hold('a')
     expect((await bench.holdfast(['break', 'a', '--ref', 'nonsense', '--reason', 'test'])).exitCode).toBe(1)

@@ -77,7 +77,7 @@ function allClaims(view: ResourceView): ClaimView[] {
 
 function nothingToDo(view: ResourceView, ref: string | undefined): string {
   const name = quoteName(view.resource)
-  if (ref === undefined) return `nobody holds ${name}, so nothing was evicted`
+  if (ref === undefined) return `${name} is not held, so nothing was evicted`
   const hidden = hiddenOf(view)
   const part = hidden === 0 ? '' : `, but the store does not show ${hidden} of its claims`
   return `there is no claim ${quoteName(ref)} on ${name}${part}, so nothing was evicted`

@@ -109,8 +109,8 @@ export interface RunOptions<T = unknown> {
   /** What a caller gets whose work was taken over and done by somebody else. Default `replay`: what came of theirs. */
   readonly onStale?: 'replay' | 'throw'
   /**
-   * When the store does not answer the first claim of a call: refuse, or run without any protection, which is told as an
-   * event. Once the store has answered that the key is in use, an outage is always refused. Default `refuse`.
+   * When the store does not answer the first claim of a call: refuse, or run without any protection, which an
+   * event reports. Once the store has answered that the key is in use, an outage is always refused. Default `refuse`.
    */
   readonly storeDown?: 'refuse' | 'run-unprotected'
   /** Ends the wait for somebody else's work. It does not end the work. */

@@ -55,8 +55,8 @@ export class WaiterLimits {
   }
 
   /**
-   * Lets one more wait. Whoever comes back to a place that was kept for its claim does not count twice. Callers without a
-   * token share all that there are.
+   * Lets one more request wait. A caller that comes back to a kept place does not count twice. Callers without a token share
+   * the whole limit.
    */
   enter(claim: KeptClaim, principal: Caller): Waiting {
     const kept = this.#kept.get(keyOf(claim))
