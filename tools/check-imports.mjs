@@ -23,7 +23,7 @@ const mayImport = {
   optimistic: (target) => ['core', 'tables', 'backends/shared'].includes(target),
   fencing: (target) => target === 'core' || target === 'tables',
   idempotency: (target) => target === 'core' || target === 'client',
-  dedupe: (target) => ['core', 'tables', 'optimistic', 'idempotency'].includes(target),
+  dedupe: (target) => ['core', 'client', 'tables', 'optimistic', 'idempotency'].includes(target),
   http: (target) => ['core', 'client', 'idempotency'].includes(target),
   observe: (target) => ['core', 'client', 'idempotency'].includes(target),
   browser: () => false,

@@ -84,7 +84,7 @@ export class Counter {
   async acquire(ask: CounterAsk): Promise<CounterAnswer> {
     const { claim, signal } = ask
     const { backend } = this.#machinery
-    requireShape(backend, claim.shape, KIND_NAMES[claim.shape.kind])
+    requireShape(backend, claim.shape)
     requireWeight(backend, claim.weight)
     for (let same = this.#visits.get(claim.id); same !== undefined; same = this.#visits.get(claim.id)) {
       if (!isFor(same, claim)) throw idOfAnotherName()
@@ -219,7 +219,7 @@ export class Counter {
     if (result.kind === 'granted' && (why === null || why === 'over')) {
       const remainingMs = this.#remainingMs(seek.standing)
       const waitedMs = this.#machinery.runtime.clock.monotonicMs() - since
-      const leaseMs = leaseFrom(since, seek.standing)
+      const leaseMs = seek.standing.leaseFrom(since)
       return { kind: 'granted', fence: seek.standing.fence, remainingMs, leaseMs, waitedMs }
     }
     if (why === null || why === 'over') {
@@ -285,7 +285,7 @@ export class Counter {
       fence: standing.fence,
       ahead: Math.max(0, seek.ahead),
       remainingMs: this.#remainingMs(standing),
-      leaseMs: leaseFrom(since, standing),
+      leaseMs: standing.leaseFrom(since),
       retryAfterMs: seek.retryAfterMs,
       holder: seek.holder,
     }
@@ -343,13 +343,7 @@ export class Counter {
 
 const NOTHING = Promise.resolve()
 
-const KIND_NAMES = { mutex: 'exclusive locks', semaphore: 'semaphores', 'read-write': 'read-write locks' }
-
 /** Callers choose ids, and one of them could choose the same for two names. */
 function isFor({ ask }: Visit, { resource }: Claim): boolean {
   return ask.claim.resource === resource
-}
-
-function leaseFrom(since: number, { lease }: Standing): number {
-  return Math.max(0, Math.floor(lease.sentAt + lease.leaseMs - since))
 }

@@ -144,8 +144,8 @@ export class Desk {
   }
 
   /** Refuses at construction what the store cannot do. */
-  requireShape(shape: Shape, what: string): void {
-    requireShape(this.backend, shape, what)
+  requireShape(shape: Shape): void {
+    requireShape(this.backend, shape)
   }
 
   /** Refuses before the store is asked what one claim may not weigh. */

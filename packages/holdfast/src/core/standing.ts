@@ -95,6 +95,11 @@ export class Standing {
     this.abortAt -= ms
   }
 
+  /** How much of the lease is left, counted from `since` on. */
+  leaseFrom(since: number): number {
+    return Math.max(0, Math.floor(this.lease.sentAt + this.lease.leaseMs - since))
+  }
+
   /** When a holder must stop, whether for the lease or for its own limit. */
   get endsAt(): number {
     return Math.min(this.abortAt, this.limitAt)

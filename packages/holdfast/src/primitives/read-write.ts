@@ -17,7 +17,7 @@ export class ReadWrite {
   constructor(desk: Desk, name: string, options: HoldOptions = {}) {
     const settings = resolveHold(options, defaultHold(desk.settings), desk.limits)
     this.name = checkName(name, 'name', desk.limits.nameBytesMax)
-    desk.requireShape(SHAPE, 'read-write locks')
+    desk.requireShape(SHAPE)
     this.#desk = desk
     this.#definition = { name: this.name, shape: SHAPE, weight: 1, settings }
   }

@@ -23,7 +23,7 @@ export class Semaphore extends Lock<Hold, SemaphoreAcquireOptions> {
   constructor(desk: Desk, name: string, limit: number, options: HoldOptions = {}) {
     const settings = resolveHold(options, defaultHold(desk.settings), desk.limits)
     const shape = { kind: 'semaphore', limit: checkInteger(limit, 'limit', 1, LIMIT_MAX) } as const
-    desk.requireShape(shape, 'semaphores')
+    desk.requireShape(shape)
     super(desk, { name: checkName(name, 'name', desk.limits.nameBytesMax), shape, weight: 1, settings })
     this.limit = limit
   }
