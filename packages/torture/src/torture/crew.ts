@@ -30,6 +30,7 @@ type Env = Readonly<Record<string, string>>
 class Member {
   readonly process: ChildProcess
   readonly gone: Promise<void>
+  #isGone = false
   #errors = ''
 
   constructor(program: string, setup: WorkerSetup | RegisterSetup, guard: Guard, env: Env = {}) {
@@ -43,14 +44,19 @@ class Member {
     this.process.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#errors = `${this.#errors}${text}`.slice(-4_000)
     })
-    this.gone = new Promise((resolve) => {
-      this.process.once('exit', () => resolve())
-      this.process.once('error', () => resolve())
+    // The exit of a process can be noticed before its last messages are read; its channel ends behind them.
+    const ended = ['exit', 'disconnect'].map(
+      (event) => new Promise<void>((resolve) => void this.process.once(event, () => resolve())),
+    )
+    const failed = new Promise<void>((resolve) => void this.process.once('error', () => resolve()))
+    this.gone = Promise.race([Promise.all(ended), failed]).then(() => {
+      this.#isGone = true
     })
   }
 
+  /** Whether more can be heard of it. */
   get isRunning(): boolean {
-    return this.process.exitCode === null && this.process.signalCode === null
+    return !this.#isGone
   }
 
   /** What it wrote to its standard error, which in a good run is nothing. */

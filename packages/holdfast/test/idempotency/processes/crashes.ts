@@ -1,7 +1,6 @@
 /** One owner that dies or stands still, and what the next one finds. Each says what the documentation says. */
 
 import { performance } from 'node:perf_hooks'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { until } from '../../../../../test/support/wait.js'
 import { type Crew, type Failpoint, freshTarget, type Order, PATIENCE_MS } from './crew.js'
@@ -103,25 +102,21 @@ export const crashing: readonly ProcessCase[] = [
 /** An owner that was stopped until its lease was over for the store, and has not gone on yet. */
 async function stalled(bench: ProcessBench, order: Omit<Order, 'target'>) {
   const { crew } = bench
-  const worker = await crew.worker()
-  const given: Order = { target: freshTarget(), ...order }
-  const job = worker.give(given)
-  const { fence } = await job.told('began')
-  const read = () => bench.observer.store.read(bench.recordKeyOf(given.target))
-  await until('the step before the wait is stored', async () => (await read())?.progress, { state: read })
-  worker.stop()
-  // One that stands still inside a transaction of SQLite blocks all others, which is another story.
-  await until('it stands still where nobody waits for it', async () => {
-    const isFree = await bench.observer.store
-      .issue(bench.recordKeyOf(freshTarget()), 60_000)
-      .catch(() => false)
-    if (isFree) return true
-    worker.goOn()
-    await sleep(100)
+  for (;;) {
+    const worker = await crew.worker()
+    const given: Order = { target: freshTarget(), ...order }
+    const job = worker.give(given)
+    const { fence } = await job.told('began')
+    const read = () => bench.observer.store.read(bench.recordKeyOf(given.target))
+    await until('the step before the wait is stored', async () => (await read())?.progress, { state: read })
     worker.stop()
-    return false
-  })
-  return { worker, job, order: given, fence: BigInt(fence) }
+    // A process that is stopped inside a transaction of SQLite blocks all others, so it is replaced. It does not go on, because
+    // its lease may be over by now, and its work would end before a rival comes.
+    const other = bench.recordKeyOf(freshTarget())
+    const isFree = await bench.observer.store.issue(other, 60_000).catch(() => false)
+    if (isFree) return { worker, job, order: given, fence: BigInt(fence) }
+    await worker.kill()
+  }
 }
 
 export const stalling: readonly ProcessCase[] = [
