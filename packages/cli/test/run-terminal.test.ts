@@ -49,22 +49,11 @@ describe.runIf(hasScript)('at a terminal (does not apply where script(1) of util
     expect(await bench.holders()).toBe(0)
   })
 
-  test('SIGTERM reaches the processes that the command has started, and the lock is kept until they end', async () => {
-    const terminal = startAtTerminal([], `${bench.writeWorker('first', SLOW)}; true`)
-    await bench.logged('first starts')
-    const second = bench.startShell(['--wait', 'forever'], 'echo second >> log')
-    const view = await until('the second waits', async () => {
-      const seen = await bench.inspect('a')
-      return seen.waiters.length === 1 && seen
-    })
-    process.kill(view.holders[0]?.owner.pid ?? 0, 'SIGTERM')
-    expect(await exitOf(terminal)).toBe(143)
-    expect((await second.ended).exitCode).toBe(0)
-    expect(bench.log()).toEqual(['first starts', 'first SIGTERM', 'first ends', 'second'])
-  })
-
-  test('counts a process without an environment after its parent has ended', async () => {
-    const terminal = startAtTerminal([], `env -i ${bench.writeWorker('first', SLOW)}; true`)
+  test.each([
+    ['SIGTERM reaches the processes that the command has started, and the lock is kept until they end', ''],
+    ['counts a process without an environment after its parent has ended', 'env -i '],
+  ])('%s', async (_title, prefix) => {
+    const terminal = startAtTerminal([], `${prefix}${bench.writeWorker('first', SLOW)}; true`)
     await bench.logged('first starts')
     const second = bench.startShell(['--wait', 'forever'], 'echo second >> log')
     const view = await until('the second waits', async () => {
