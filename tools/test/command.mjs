@@ -3,6 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { testsStep } from './plans.mjs'
 
 const usageCode = 2
 
@@ -66,6 +67,18 @@ export class ReportFiles {
   remove() {
     rmSync(this.#folder, { recursive: true, force: true })
   }
+}
+
+/**
+ * What a step gets in its environment besides that of the run. `install` and `build` use the temporary folder of the system,
+ * which they share with other runs.
+ * @param {import('./plans.mjs').Step} step
+ * @param {ReportFiles} files
+ * @param {Readonly<Record<string, string>>} temporary Where temporary files go.
+ * @returns {Readonly<Record<string, string>>}
+ */
+export function envOf({ name, required = false }, files, temporary) {
+  return { ...(required ? {} : temporary), ...(name === testsStep ? files.testsEnv : {}) }
 }
 
 /** @param {string} path */

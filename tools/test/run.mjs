@@ -3,11 +3,12 @@
 import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ReportFiles, runCommand, UsageError } from './command.mjs'
+import { envOf, ReportFiles, runCommand, UsageError } from './command.mjs'
 import { CpuMeter } from './cpu.mjs'
 import { isPlanName, plans, stepsOf, testsStep } from './plans.mjs'
 import { parseServerStarts, reportLines, totalsOf } from './report.mjs'
 import { StepRunner } from './step.mjs'
+import { TemporaryFolder } from './temporary-folder.mjs'
 
 /** @typedef {import('./plans.mjs').Step} Step */
 /** @typedef {import('./report.mjs').RunData} RunData */
@@ -42,9 +43,10 @@ function helpText() {
  * @param {StepRunner} runner
  * @param {CpuMeter} meter
  * @param {ReportFiles} files
+ * @param {TemporaryFolder} temporary
  * @returns {Promise<StepResult[]>}
  */
-async function runSteps(steps, runner, meter, files) {
+async function runSteps(steps, runner, meter, files, temporary) {
   /** @type {StepResult[]} */
   const results = []
   let hasEnded = false
@@ -55,7 +57,7 @@ async function runSteps(steps, runner, meter, files) {
     }
     console.log(`\n== [${index + 1}/${steps.length}] ${step.name}`)
     const cpuBefore = meter.totalMs()
-    const outcome = await runner.run(step, step.name === testsStep ? files.testsEnv : {})
+    const outcome = await runner.run(step, envOf(step, files, temporary.env))
     const cpuAfter = meter.totalMs()
     const { passed, detail, wallMs } = outcome
     const cpuMs = cpuBefore === null || cpuAfter === null ? null : cpuAfter - cpuBefore
@@ -73,12 +75,14 @@ async function runSteps(steps, runner, meter, files) {
  */
 async function runPlan(plan, steps, root) {
   const files = new ReportFiles()
+  const temporary = new TemporaryFolder(process.env)
   const runner = new StepRunner(root, { ...process.env, ...files.env })
   const meter = new CpuMeter()
   const startedAt = performance.now()
+  if (temporary.path !== null) console.log(`Temporary files are in memory, in ${temporary.path}.`)
   meter.start()
   try {
-    const results = await runSteps(steps, runner, meter, files)
+    const results = await runSteps(steps, runner, meter, files, temporary)
     /** @type {RunData} */
     const data = {
       plan,
@@ -94,6 +98,7 @@ async function runPlan(plan, steps, root) {
   } finally {
     runner.close()
     files.remove()
+    temporary.remove()
   }
 }
 

@@ -4,10 +4,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ReportFiles, runCommand, UsageError } from './command.mjs'
-import { isPlanName, stepsOf, testsStep } from './plans.mjs'
+import { envOf, ReportFiles, runCommand, UsageError } from './command.mjs'
+import { isPlanName, stepsOf } from './plans.mjs'
 import { StepRunner } from './step.mjs'
 import { stressLines } from './stress-report.mjs'
+import { TemporaryFolder } from './temporary-folder.mjs'
 
 /** @typedef {import('./plans.mjs').Step} Step */
 /** @typedef {import('./stress-report.mjs').StressRun} StressRun */
@@ -78,16 +79,17 @@ async function prepare(steps, runner) {
  * @param {readonly Step[]} steps
  * @param {StepRunner} runner
  * @param {ReportFiles} files
+ * @param {TemporaryFolder} temporary
  * @param {string} heading
  * @returns {Promise<StressRun>}
  */
-async function runOnce(steps, runner, files, heading) {
+async function runOnce(steps, runner, files, temporary, heading) {
   /** @type {StressRun['steps'][number][]} */
   const outcomes = []
   for (const [index, step] of steps.entries()) {
     if (runner.interruptedBy !== null) break
     console.log(`\n== ${heading}, [${index + 1}/${steps.length}] ${step.name}`)
-    const outcome = await runner.run(step, step.name === testsStep ? files.testsEnv : {})
+    const outcome = await runner.run(step, envOf(step, files, temporary.env))
     outcomes.push({ name: step.name, ...outcome })
   }
   return { steps: outcomes, tests: files.takeTests() }
@@ -127,6 +129,7 @@ async function main() {
   if (!isPlanName(plan) || plan === 'deep') throw new UsageError('--plan must be full or quick.')
   const steps = stepsOf(plan, positionals)
   const files = new ReportFiles()
+  const temporary = new TemporaryFolder(process.env)
   const runner = new StepRunner(resolve(values.root ?? repository), { ...process.env, ...files.env })
   const busy = new BusyProcesses()
   /** @type {StressRun[]} */
@@ -141,12 +144,13 @@ async function main() {
     busy.start(busyCount)
     const repeated = steps.filter((step) => step.required !== true)
     while (runs.length < runCount && runner.interruptedBy === null) {
-      runs.push(await runOnce(repeated, runner, files, `run ${runs.length + 1} of ${runCount}`))
+      runs.push(await runOnce(repeated, runner, files, temporary, `run ${runs.length + 1} of ${runCount}`))
     }
   } finally {
     await busy.stop()
     runner.close()
     files.remove()
+    temporary.remove()
   }
   const { lines, hasFailed } = stressLines(runs)
   console.log(lines.join('\n'))

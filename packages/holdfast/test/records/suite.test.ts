@@ -1,4 +1,5 @@
 // @module-tag effects
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { MemoryRecords } from '../../src/backends/memory/records.js'
 import { CellRecords } from '../../src/backends/shared/cell-records.js'
@@ -19,7 +20,11 @@ function changed(sound: RecordStore, changes: Partial<RecordStore>): RecordStore
 }
 
 /** One case of the suite over the memory of one process, ready to be run. */
-async function only(title: string, wrap: (sound: RecordStore) => RecordStore): Promise<() => Promise<void>> {
+async function only(
+  title: string,
+  wrap: (sound: RecordStore) => RecordStore,
+  caseLimitMs = 7_000,
+): Promise<() => Promise<void>> {
   const cells = new MemoryRecords()
   const runner = new CollectingRunner()
   const { describe: group, it: collect } = runner
@@ -29,7 +34,7 @@ async function only(title: string, wrap: (sound: RecordStore) => RecordStore): P
     it: collect,
     afterAll: () => undefined,
     open: async () => ({ connect: async () => wrap(new CellRecords(cells)), close: async () => {} }),
-    caseLimitMs: 7_000,
+    caseLimitMs,
   })
   const found = runner.cases.find((each) => each.title === title && !each.skipped)
   if (found === undefined) throw new Error(`The suite has no case: ${title}`)
@@ -43,6 +48,24 @@ describe('a mistake that is planted makes the suite of records fail', () => {
       await expect(run()).rejects.toThrow()
     })
   }
+})
+
+describe('the suite of records', () => {
+  it('starts the case of renewals again if the machine stalls for longer than a lease', async () => {
+    const title = 'renewals keep a claim for several leases, also where its retention is shorter'
+    const keys = new Set<string>()
+    const stalled = (sound: RecordStore): RecordStore =>
+      changed(sound, {
+        renew: async (asks) => {
+          for (const { key } of asks) keys.add(key)
+          if (keys.size === 1) await sleep(2 * (asks[0]?.leaseMs ?? 0))
+          return await sound.renew(asks)
+        },
+      })
+    const run = await only(title, stalled, 120_000)
+    await run()
+    expect(keys.size).toBeGreaterThan(1)
+  })
 })
 
 describe('a mistake that is planted makes random histories fail', () => {

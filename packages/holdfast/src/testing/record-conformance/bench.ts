@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
+import type { Renewal } from '../../core/backend.js'
 import type {
   ClaimAnswer,
   ClaimAsk,
@@ -173,14 +174,20 @@ export class RecordBench {
     return { ...refOf(own), state, result, retentionMs: own.ask.retentionMs }
   }
 
-  /** Whether a renewal says that the claim is alive. A store that could not say, which happens under load, is asked again. */
-  async isKept(own: OwnClaim, leaseMs: number, store: RecordStore = this.a): Promise<boolean> {
+  /** The answers to renewals. A store that does not know one of them, which happens under load, is asked again. */
+  async answersTo(asks: readonly RenewAsk[], store: RecordStore = this.a): Promise<readonly Renewal[]> {
     const endsAt = performance.now() + this.patienceMs
-    let [answer] = await store.renew([this.renewal(own, leaseMs)])
-    while (answer === 'unknown' && performance.now() < endsAt) {
+    let answers = await store.renew(asks)
+    while (answers.includes('unknown') && performance.now() < endsAt) {
       await sleep(PAUSE_MS)
-      ;[answer] = await store.renew([this.renewal(own, leaseMs)])
+      answers = await store.renew(asks)
     }
+    return answers
+  }
+
+  /** Whether a renewal says that the claim is alive. */
+  async isKept(own: OwnClaim, leaseMs: number, store: RecordStore = this.a): Promise<boolean> {
+    const [answer] = await this.answersTo([this.renewal(own, leaseMs)], store)
     assert(
       answer === 'renewed' || answer === 'held' || answer === 'lost',
       `A renewal was answered with ${answer}.`,

@@ -4,13 +4,47 @@ import { sleep } from '../conformance/waiting.js'
 import { type OwnClaim, type RecordBench, refOf } from './bench.js'
 import type { RecordCase, RecordTheme } from './theme.js'
 
-/** Renews until `ms` have passed, and fails if the store once says that the claim is lost. */
-async function keepAlive(bench: RecordBench, own: OwnClaim, ms: number): Promise<void> {
+/** How often a case starts again because the machine stalled for longer than a lease. */
+const TRIALS_MAX = 10
+
+/**
+ * Renews until `ms` have passed, and fails if the store says too early that the claim is lost. Resolves with false if a
+ * renewal was answered so late that the lease may have ended before: then the trial shows nothing.
+ */
+async function keepAlive(bench: RecordBench, own: OwnClaim, ms: number): Promise<boolean> {
   const endsAt = performance.now() + ms
+  let confirmedAt = own.sentAt
   while (performance.now() < endsAt) {
-    assert.equal(await bench.isKept(own, bench.keptMs), true, 'A claim that was renewed in time is lost.')
+    const sentAt = performance.now()
+    if (!(await bench.isKept(own, bench.keptMs))) {
+      const elapsedMs = performance.now() - confirmedAt
+      assert(elapsedMs >= bench.keptMs, `A claim that was renewed ${elapsedMs} ms before is lost.`)
+      return false
+    }
+    confirmedAt = sentAt
     await sleep(bench.keptMs / 8)
   }
+  return true
+}
+
+/** What rivals are answered while renewals keep a claim for two and a half leases; null if the machine stalled. */
+async function answersWhileKept(bench: RecordBench, own: OwnClaim): Promise<readonly string[] | null> {
+  const seen = new Set<string>()
+  let isOver = false
+  const looking = (async (): Promise<void> => {
+    while (!isOver) {
+      seen.add((await bench.rival(own)).kind)
+      await sleep(bench.keptMs / 10)
+    }
+  })()
+  let isKept = false
+  try {
+    isKept = await keepAlive(bench, own, 2.5 * bench.keptMs)
+  } finally {
+    isOver = true
+    await looking
+  }
+  return isKept ? [...seen] : null
 }
 
 /** The owner may count on its lease from before it asked. Whoever comes earlier would work beside it. */
@@ -136,24 +170,17 @@ const renewing: readonly RecordCase[] = [
     title: 'renewals keep a claim for several leases, also where its retention is shorter',
     waits: true,
     async run(bench) {
-      const own = await bench.claim({ leaseMs: bench.keptMs, retentionMs: 500 })
-      const kept = keepAlive(bench, own, 2.5 * bench.keptMs)
-      const seen = new Set<string>()
-      let isOver = false
-      const looking = (async (): Promise<void> => {
-        while (!isOver) {
-          seen.add((await bench.rival(own)).kind)
-          await sleep(bench.keptMs / 10)
-        }
-      })()
-      try {
-        await kept
-      } finally {
-        isOver = true
-        await looking
+      for (let trial = 1; trial <= TRIALS_MAX; trial += 1) {
+        const own = await bench.claim({ leaseMs: bench.keptMs, retentionMs: 500 })
+        const seen = await answersWhileKept(bench, own)
+        if (seen === null) continue
+        assert.deepEqual(seen, ['in-progress'])
+        assert.equal(await bench.a.finish(bench.end(own, 'completed', 'kept')), 'done')
+        return
       }
-      assert.deepEqual([...seen], ['in-progress'])
-      assert.equal(await bench.a.finish(bench.end(own, 'completed', 'kept')), 'done')
+      assert.fail(
+        `In each of ${TRIALS_MAX} trials a renewal took longer than the lease of ${bench.keptMs} ms.`,
+      )
     },
   },
   {
@@ -223,7 +250,7 @@ const renewing: readonly RecordCase[] = [
       const isEnded = (index: number): boolean => index % 3 === 1
       const ended = claims.filter((_, index) => isEnded(index))
       await Promise.all(ended.map((own) => bench.a.finish(bench.end(own, 'completed', 'x'))))
-      const answers = await bench.a.renew(claims.map((own) => bench.renewal(own, bench.longMs)))
+      const answers = await bench.answersTo(claims.map((own) => bench.renewal(own, bench.longMs)))
       assert.deepEqual(
         answers.map((answer) => answer === 'lost'),
         claims.map((_, index) => isEnded(index)),
