@@ -206,7 +206,8 @@ function note(book: OpenBook, caller: Caller, event: HistoryEvent): void {
   const held = caller.holding.at(-1)
   if (held === undefined) return
   learnUntil(held.hold, event.v)
-  book.losses.push({ p: event.p, at: event.t, until: held.hold.until })
+  const { number, from, until } = held.hold
+  book.losses.push({ p: event.p, hold: number, from, reason: event.v?.error ?? '', at: event.t, until })
   endLast(caller, event.t, 'lost')
 }
 
@@ -233,6 +234,7 @@ function grant(book: OpenBook, caller: Caller, call: Call, event: HistoryEvent):
     weight: call.input?.weight ?? 1,
     fence: joinsFormer ? null : fence,
     asked: call.asked,
+    since: event.v?.since ?? call.asked,
     from: event.t,
     to: Number.POSITIVE_INFINITY,
     ended: 'open',

@@ -35,6 +35,8 @@ export interface Hold {
   fence: bigint | null
   /** When it was asked for. */
   readonly asked: Micros
+  /** When its process first sent the request that the store granted; `asked` if that was not recorded. */
+  readonly since: Micros
   readonly from: Micros
   to: Micros
   ended: HoldEnd
@@ -60,6 +62,12 @@ export interface ResourceBook {
 /** A holder was told that it is over. */
 export interface Loss {
   readonly p: string
+  /** The number of the hold in its resource. */
+  readonly hold: number
+  /** When the hold began. */
+  readonly from: Micros
+  /** Why, as the library reports it. */
+  readonly reason: string
   readonly at: Micros
   /** When it should have stopped, as far as was known; null if nothing was. */
   readonly until: Micros | null

@@ -9,6 +9,7 @@ import { type Surroundings, surroundingsOf } from './surroundings.js'
 import { exclusionViolations } from './sweep/exclusion.js'
 import { unfairness } from './sweep/fairness.js'
 import { fenceViolations } from './sweep/fences.js'
+import { unexplainedLosses } from './sweep/losses.js'
 import { promptnessViolations } from './sweep/promptness.js'
 import { reentrancyViolations } from './sweep/reentrancy.js'
 import { refusedWhileFree, stuckWaiters } from './sweep/waiting.js'
@@ -106,8 +107,9 @@ function resourceViolations(
     ...(promises.fences === true ? fenceViolations(book.name, note, book.holds) : []),
     ...promptnessViolations(book, promises, around),
     ...stuckWaiters(book, note, promises, around),
-    ...(promises.fair === true ? unfairness(book, note, around) : []),
+    ...(promises.fair === true ? unfairness(book, note, promises, around) : []),
     ...refusedWhileFree(book, promises, around),
+    ...unexplainedLosses(book, promises, around),
   ]
 }
 

@@ -53,7 +53,7 @@ export class RecordedLock<O extends AcquireOptions = AcquireOptions> implements 
   async #call(waitMs: number | null, call: () => Promise<Hold | null>): Promise<RecordedHold | null> {
     const { diary, tally, p } = this.#caller
     const token = {}
-    tally.waits.set(token, { since: nowMicros(), name: this.#short })
+    tally.waits.set(token, { since: nowMicros(), name: this.#short, p, queues: waitMs !== 0 })
     diary.note(p, 'acquire', 'invoke', this.#short, { ...this.#wanted, waitMs })
     try {
       const hold = await call()
@@ -105,7 +105,9 @@ export class RecordedHold implements Hold {
     // The library may have granted this lock and then, before its caller ran, have shortened its lease.
     if (tally.sleptInTurn) this.#untilBeforeSleep = nowMicros()
     const granted = Math.max(this.until, this.#untilBeforeSleep)
-    diary.note(this.p, 'acquire', 'ok', short, { ...fence, until: granted })
+    const requested = caller.requests?.sinceOf(inner.resource) ?? null
+    const since = requested === null ? {} : { since: requested }
+    diary.note(this.p, 'acquire', 'ok', short, { ...fence, ...since, until: granted })
     tally.acquired += 1
     tally.held.add(this)
     this.#onLost = () => {

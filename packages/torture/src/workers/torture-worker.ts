@@ -8,7 +8,8 @@
 import { subscribe } from 'node:diagnostics_channel'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { connect, EVENTS_CHANNEL, type HoldfastEvent, type Locks } from 'holdfast'
+import { createLocks, EVENTS_CHANNEL, type HoldfastEvent, type Locks } from 'holdfast'
+import { openBackend } from 'holdfast/service'
 import { SeededRandom } from 'holdfast/testing'
 import { PlainSet } from '../oracles/plain-set.js'
 import { RegisterClient } from '../oracles/register-client.js'
@@ -16,6 +17,7 @@ import { Tripwire } from '../oracles/tripwire.js'
 import { Caller, judge, Tally } from '../torture/caller.js'
 import { Diary, describeError } from '../torture/diary.js'
 import type { FromWorker, ToWorker, WorkerCounts, WorkerSetup } from '../torture/protocol.js'
+import { OpenRequests, RecordedStore } from '../torture/recorded-store.js'
 import { watchForStalls } from '../torture/stall-watch.js'
 import { Workload } from '../torture/workload.js'
 import { argument, tell as tellParent } from './shared/parent.js'
@@ -26,6 +28,11 @@ const RECONNECT_MS = 200
 const setup = JSON.parse(argument(0)) as WorkerSetup
 const diary = new Diary(setup.histories, setup.process)
 const tally = new Tally()
+const requests = new OpenRequests((resource) => {
+  const name = resource.slice(setup.prefix.length)
+  const first = tally.firstInQueue(name)
+  if (first !== null) diary.note(first, 'queued', 'note', name)
+})
 const finish = new AbortController()
 // Every caller rests with an ear on it.
 setMaxListeners(0, finish.signal)
@@ -55,11 +62,22 @@ function blockFor(ms: number): void {
   while (performance.now() < until);
 }
 
+/** As `connect()` does it, with a record of the requests between the library and its driver of the store. */
+async function connectOnce(): Promise<Locks> {
+  const backend = new RecordedStore(await openBackend(setup.url), requests)
+  try {
+    return await createLocks(backend, { ttlMs: setup.ttlMs, requestMs: 2_000, outageMs: 5_000 })
+  } catch (error) {
+    await backend.close().catch(() => undefined)
+    throw error
+  }
+}
+
 /** A process that is started anew may find its store in trouble, and tries again like any service would. */
 async function connected(): Promise<Locks | null> {
   while (!finish.signal.aborted) {
     try {
-      return await connect(setup.url, { ttlMs: setup.ttlMs, requestMs: 2_000, outageMs: 5_000 })
+      return await connectOnce()
     } catch (error) {
       const { unexpected } = judge(error)
       if (unexpected)
@@ -104,7 +122,7 @@ function workloadsOf(locks: Locks): Workload[] {
     startedAt,
   }
   return Array.from({ length: setup.callers }, (_, index) => {
-    const caller = new Caller(diary, tally, index + 1)
+    const caller = new Caller(diary, tally, index + 1, requests)
     const random = new SeededRandom(setup.seed + index * 7_919)
     return new Workload({ locks, caller, random, scene, names, prefix, fenced: register !== null, broken })
   })

@@ -1,0 +1,100 @@
+import type {
+  Backend,
+  Claim,
+  Patience,
+  Release,
+  Renewal,
+  RenewRequest,
+  Sink,
+  Verdict,
+} from 'holdfast/backend'
+import { RelayBackend } from 'holdfast/testing'
+import type { Micros } from '../history/format.js'
+import { nowMicros } from '../history/recorder.js'
+
+/** The requests of one process that are at the store: waiting, or granted and not given back. */
+export class OpenRequests {
+  readonly #onQueued: (resource: string) => void
+  readonly #open = new Map<string, Map<string, { readonly since: Micros; queued: boolean }>>()
+
+  /** `onQueued`: the store has confirmed the position of a request for this resource in its queue. */
+  constructor(onQueued: (resource: string) => void) {
+    this.#onQueued = onQueued
+  }
+
+  /**
+   * When the request was sent that a lock of this process was granted by. Where the process has several, it may be any of
+   * them, so the earliest counts.
+   */
+  sinceOf(resource: string): Micros | null {
+    const times = [...(this.#open.get(resource)?.values() ?? [])].map(({ since }) => since)
+    return times.length === 0 ? null : Math.min(...times)
+  }
+
+  sent({ resource, id }: Claim): void {
+    const requests = this.#open.get(resource) ?? new Map<string, { since: Micros; queued: boolean }>()
+    this.#open.set(resource, requests)
+    if (!requests.has(id)) requests.set(id, { since: nowMicros(), queued: false })
+  }
+
+  answered({ resource, id }: Claim, { kind }: Verdict): void {
+    const request = this.#open.get(resource)?.get(id)
+    if (request === undefined) return
+    if (kind === 'refused' || kind === 'mismatched') this.ended(resource, id)
+    if (kind !== 'waiting' || request.queued) return
+    request.queued = true
+    this.#onQueued(resource)
+  }
+
+  ended(resource: string, id: string): void {
+    const requests = this.#open.get(resource)
+    requests?.delete(id)
+    if (requests?.size === 0) this.#open.delete(resource)
+  }
+
+  lost(id: string): void {
+    for (const resource of this.#open.keys()) this.ended(resource, id)
+  }
+}
+
+/** Stands between the library and its driver of the store, and notes which requests of this process are there. */
+export class RecordedStore extends RelayBackend {
+  readonly #requests: OpenRequests
+
+  constructor(inner: Backend, requests: OpenRequests) {
+    super(inner)
+    this.#requests = requests
+  }
+
+  override open(sink: Sink): Promise<void> {
+    return super.open({
+      granted: (id, fence) => sink.granted(id, fence),
+      wanted: (id) => sink.wanted(id),
+      hint: (resource) => sink.hint(resource),
+      lost: (id, reason) => {
+        this.#requests.lost(id)
+        sink.lost(id, reason)
+      },
+    })
+  }
+
+  override async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
+    this.#requests.sent(claim)
+    const verdict = await super.attempt(claim, patience)
+    this.#requests.answered(claim, verdict)
+    return verdict
+  }
+
+  override async renew(requests: readonly RenewRequest[]): Promise<readonly Renewal[]> {
+    const renewals = await super.renew(requests)
+    for (const [index, { claim }] of requests.entries()) {
+      if (renewals[index] === 'lost') this.#requests.ended(claim.resource, claim.id)
+    }
+    return renewals
+  }
+
+  override release(claim: Claim): Promise<Release> {
+    this.#requests.ended(claim.resource, claim.id)
+    return super.release(claim)
+  }
+}
