@@ -105,6 +105,12 @@ export interface EventValue {
   readonly weight?: number
   /** acquire.invoke: how long it may wait; 0 asks once, null waits for ever. */
   readonly waitMs?: number | null
+  /** acquire.invoke: the lock stays taken for at least this long, even if it is released sooner. */
+  readonly minHoldMs?: number
+  /** acquire.invoke: a write hold became this read hold, with nothing in between. */
+  readonly downgrade?: boolean
+  /** acquire.invoke: the process does not serve its callers from one request in the queue. */
+  readonly flow?: boolean
   /** acquire.invoke: the lock is lost after this long, at the request of the caller. */
   readonly maxHoldMs?: number
   /** acquire.invoke: the lease is not renewed, at the request of the caller. */
@@ -114,6 +120,8 @@ export interface EventValue {
    * took over the request of another caller of its process, and later if the caller waited behind one.
    */
   readonly since?: Micros
+  /** acquire.ok: the number of that request in its process. Left out where the process had several at the store. */
+  readonly request?: number
   /** acquire.ok, write.invoke: the fence, as a decimal text. */
   readonly fence?: string
   /** acquire.ok, extend.ok, assert.ok: when the holder will have to stop unless it is renewed. */

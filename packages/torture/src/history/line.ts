@@ -104,14 +104,13 @@ function valueFrom(v: unknown): EventValue {
   if (forMicros !== undefined && !isMoment(forMicros)) {
     throw new LineProblem('"forMicros" is not a number of microseconds')
   }
-  if (v['since'] !== undefined && !isMoment(v['since'])) {
-    throw new LineProblem('"since" is not a number of microseconds')
+  for (const name of ['since', 'request', 'minHoldMs', 'maxHoldMs']) {
+    if (v[name] !== undefined && !isMoment(v[name])) throw new LineProblem(`"${name}" is not a number`)
   }
-  if (v['maxHoldMs'] !== undefined && !isMoment(v['maxHoldMs'])) {
-    throw new LineProblem('"maxHoldMs" is not a number')
-  }
-  if (v['fixedLease'] !== undefined && typeof v['fixedLease'] !== 'boolean') {
-    throw new LineProblem('"fixedLease" is not true or false')
+  for (const name of ['fixedLease', 'downgrade', 'flow']) {
+    if (v[name] !== undefined && typeof v[name] !== 'boolean') {
+      throw new LineProblem(`"${name}" is not true or false`)
+    }
   }
   if (!isText(error)) throw new LineProblem('"error" is not a text')
   if (!isText(input)) throw new LineProblem('"input" is not a text')

@@ -52,7 +52,7 @@ export class Caller {
   readonly #name: string
   #renamed = 1
 
-  constructor(diary: Diary, tally: Tally, number: number, requests: OpenRequests | null = null) {
+  constructor(diary: Diary, tally: Tally, number: number | string, requests: OpenRequests | null = null) {
     this.diary = diary
     this.tally = tally
     this.requests = requests

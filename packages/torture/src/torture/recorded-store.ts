@@ -12,10 +12,17 @@ import { RelayBackend } from 'holdfast/testing'
 import type { Micros } from '../history/format.js'
 import { nowMicros } from '../history/recorder.js'
 
+interface OpenRequest {
+  readonly number: number
+  readonly since: Micros
+  queued: boolean
+}
+
 /** The requests of one process that are at the store: waiting, or granted and not given back. */
 export class OpenRequests {
   readonly #onQueued: (resource: string) => void
-  readonly #open = new Map<string, Map<string, { readonly since: Micros; queued: boolean }>>()
+  readonly #open = new Map<string, Map<string, OpenRequest>>()
+  #sent = 0
 
   /** `onQueued`: the store has confirmed the position of a request for this resource in its queue. */
   constructor(onQueued: (resource: string) => void) {
@@ -23,18 +30,22 @@ export class OpenRequests {
   }
 
   /**
-   * When the request was sent that a lock of this process was granted by. Where the process has several, it may be any of
-   * them, so the earliest counts.
+   * The request that a lock of this process was granted by. Where the process has several, it may be any of them, so the
+   * time of the earliest counts.
    */
-  sinceOf(resource: string): Micros | null {
-    const times = [...(this.#open.get(resource)?.values() ?? [])].map(({ since }) => since)
-    return times.length === 0 ? null : Math.min(...times)
+  grantedBy(resource: string): { readonly since?: Micros; readonly request?: number } {
+    const [first, ...others] = this.#open.get(resource)?.values() ?? []
+    if (first === undefined) return {}
+    // They were sent in this order.
+    return others.length === 0 ? { since: first.since, request: first.number } : { since: first.since }
   }
 
   sent({ resource, id }: Claim): void {
-    const requests = this.#open.get(resource) ?? new Map<string, { since: Micros; queued: boolean }>()
+    const requests = this.#open.get(resource) ?? new Map<string, OpenRequest>()
     this.#open.set(resource, requests)
-    if (!requests.has(id)) requests.set(id, { since: nowMicros(), queued: false })
+    if (requests.has(id)) return
+    this.#sent += 1
+    requests.set(id, { number: this.#sent, since: nowMicros(), queued: false })
   }
 
   answered({ resource, id }: Claim, { kind }: Verdict): void {

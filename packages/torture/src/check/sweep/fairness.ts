@@ -4,7 +4,7 @@ import type { Surroundings } from '../surroundings.js'
 import type { Violation } from '../verdict.js'
 import { excludeEachOther } from './fences.js'
 
-interface Served {
+export interface Served {
   readonly hold: Hold
   /** When its position in the queue was confirmed. */
   readonly queued: Micros
@@ -37,12 +37,7 @@ function overtakenInQueue(
   promises: Promises,
   around: Surroundings,
 ): Violation[] {
-  const queued = new Map<number, Micros>()
-  for (const call of book.calls) {
-    if (call.f === 'acquire' && call.outcome === 'ok' && call.queued !== undefined) {
-      queued.set(call.hold, call.queued)
-    }
-  }
+  const queued = new Map(confirmedWaits(book).map(({ hold, queued: at }) => [hold.number, at]))
   if (queued.size === 0) return []
   const tenures = new Tenures(note, latestFirst, promises, around)
   /** The earliest position among the waiters that were served later, for each sort of hold. */
@@ -59,7 +54,7 @@ function overtakenInQueue(
       }
     }
     const since = queued.get(hold.number)
-    if (since === undefined || mayHaveLostPosition(hold, promises, around)) continue
+    if (since === undefined || !isJudged({ hold }, promises, around)) continue
     const sort = `${hold.mode} ${hold.weight}`
     const first = earliest.get(sort)
     if (first === undefined || since < first.queued) earliest.set(sort, { hold, queued: since })
@@ -67,12 +62,24 @@ function overtakenInQueue(
   return violations
 }
 
-function mayHaveLostPosition(hold: Hold, promises: Promises, around: Surroundings): boolean {
+/** The holds for which the store had confirmed a position in the queue. */
+export function confirmedWaits(book: ResourceBook): Served[] {
+  const waits: Served[] = []
+  for (const { f, outcome, queued, hold: number } of book.calls) {
+    const hold = book.holds[number]
+    if (f !== 'acquire' || outcome !== 'ok' || queued === undefined || hold === undefined) continue
+    waits.push({ hold, queued })
+  }
+  return waits
+}
+
+/** Whether the waiter cannot have lost its position by a fault or a standstill. */
+export function isJudged({ hold }: Pick<Served, 'hold'>, promises: Promises, around: Surroundings): boolean {
   const process = processOf(hold.p)
   const from = Math.min(hold.asked, hold.since)
-  if (around.faultsAround(process).touches(from, hold.from)) return true
+  if (around.faultsAround(process).touches(from, hold.from)) return false
   const stood = around.standstillsOf(process)
-  return stood.touches(from, hold.from) && stood.within(from, hold.from) >= (promises.waiterLeaseMicros ?? 0)
+  return !stood.touches(from, hold.from) || stood.within(from, hold.from) < (promises.waiterLeaseMicros ?? 0)
 }
 
 /** When the store granted each request from which several callers of a process were served. */
@@ -87,24 +94,24 @@ class Tenures {
     { handOverWithinMicros, abortWithinMicros = 0 }: Promises,
     around: Surroundings,
   ) {
-    // A process can hold several permits at once, and then it is not known which of them passed on.
     const isKnown = note.kind === 'mutex' && handOverWithinMicros !== undefined
     this.#bound = isKnown ? handOverWithinMicros + abortWithinMicros : null
     this.#around = around
-    if (isKnown) for (const hold of latestFirst) this.#granted.set(idOf(hold), hold)
+    if (!isKnown) return
+    for (const hold of latestFirst) if (hold.request !== null) this.#granted.set(idOf(hold), hold)
   }
 
   /** Whether the hold was passed on within its process for longer than that is allowed. */
   isOver(hold: Hold): boolean {
-    if (this.#bound === null) return false
+    if (this.#bound === null || hold.request === null) return false
     const first = this.#granted.get(idOf(hold)) ?? hold
     const stood = this.#around.standstillsOf(processOf(hold.p)).within(first.from, hold.from)
     return hold.from - first.from - stood > this.#bound
   }
 }
 
-function idOf({ p, since }: Hold): string {
-  return `${processOf(p)} ${since}`
+function idOf({ p, request }: Hold): string {
+  return `${processOf(p)} ${request}`
 }
 
 /** Callers of one process are served in the order in which they asked. A caller that would not wait has no position. */
@@ -116,8 +123,8 @@ function overtakenInProcess(
   const waited = new Set<number>()
   for (const { f, outcome, input, hold } of book.calls) {
     // Only a history that says how long a caller would wait says that it waited.
-    if (f === 'acquire' && outcome === 'ok' && input?.waitMs !== undefined && input.waitMs !== 0)
-      waited.add(hold)
+    if (f !== 'acquire' || outcome !== 'ok' || input?.waitMs === undefined) continue
+    if (input.waitMs !== 0 && input.flow !== true) waited.add(hold)
   }
   if (waited.size === 0) return []
   const earliest = new Map<string, Map<string, Hold>>()
