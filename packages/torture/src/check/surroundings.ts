@@ -13,6 +13,8 @@ export interface Surroundings {
   namedFaultsAround(process: string): readonly NamedSpan[]
   /** When a process cannot have done anything: paused from outside, or with its event loop blocked. */
   standstillsOf(process: string): Spans
+  /** When any process stood still: by a fault, or because the machine had too much to do. */
+  readonly standstills: Spans
 }
 
 /** One fault, from its beginning to its end. */
@@ -69,6 +71,7 @@ export function surroundingsOf(events: readonly HistoryEvent[]): Surroundings {
       return known
     },
     standstillsOf: (process) => merged.get(process) ?? NO_SPANS,
+    standstills: new Spans([...stops.values()].flat()),
   }
 }
 

@@ -28,9 +28,9 @@ class UnfairStore extends RelayBackend {
   }
 }
 
-/** Of twenty locks that are granted, about one is reported as lost, and the store still has it. */
+/** Of four locks that are granted, about one is reported as lost, and the store still has it. */
 class ForgetfulStore extends RelayBackend {
-  readonly #share = 0.05
+  readonly #share = 0.25
   #sink: Sink | null = null
 
   override async open(sink: Sink): Promise<void> {

@@ -24,6 +24,8 @@ export interface TortureOptions {
   /** The command that repeats this run, for the summary and the report. */
   readonly repeat: string
   readonly broken?: Breakage | null
+  /** Only these names, such as `mutex-1`, so that all callers meet there. Left out: all that the recipe can have. */
+  readonly names?: readonly string[]
 }
 
 export type Phase = 'starting' | 'faults' | 'healing' | 'finishing' | 'leftovers' | 'checking'

@@ -102,7 +102,7 @@ class TortureRun {
     await Promise.all([mkdir(histories, { recursive: true }), mkdir(scene)])
     const files = await readdir(histories)
     if (files.length > 0) throw new Error(`The folder for the history is not empty: ${histories}`)
-    const names = namesFor(stage.guarantees)
+    const names = namesFor(stage.guarantees).filter(({ name }) => this.#options.names?.includes(name) ?? true)
     const faults = stage.faults.filter(({ name }) => this.#options.faults?.includes(name) ?? true)
     const socket = this.#socketFor(stage)
     const isLocal = stage.url.startsWith('memory:')

@@ -67,10 +67,15 @@ function hadFault({ p, at, reason }: Loss, { promises: { keptBy }, around, bound
     .some(({ name, from, to }) => from <= at && to + bound >= at && !(mustForget && NETWORK.has(name)))
 }
 
-/** A process that stands still for long enough cannot renew. */
-function stoodStill({ p, at }: Loss, { promises, around, bound }: Context): boolean {
+/**
+ * A process that stands still for long enough cannot renew. What the store still had to keep, it forgets only if the process
+ * was away for most of a lease.
+ */
+function stoodStill({ p, at, reason }: Loss, { promises, around, bound }: Context): boolean {
   const stood = around.standstillsOf(processOf(p))
-  return stood.touches(at - bound, at) && stood.within(at - bound, at) >= (promises.waiterLeaseMicros ?? 0)
+  const isForgotten = promises.keptBy === 'lease' && reason === 'evicted'
+  const enough = isForgotten ? bound / 2 : (promises.waiterLeaseMicros ?? 0)
+  return stood.touches(at - bound, at) && stood.within(at - bound, at) >= enough
 }
 
 function violationOf(resource: string, { p, at, from, reason }: Loss): Violation {

@@ -2,13 +2,13 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Election } from 'holdfast'
+import { CalledOff } from '../caller.js'
 import type { NamePlan } from '../names.js'
 import type { RecordedHold } from '../recorded-lock.js'
 import { workAlone } from '../section.js'
 import type { Bench } from './bench.js'
 
-/** How many changes an observer looks at before it stops. */
-const CHANGES = 2
+const OBSERVED_MS = 50
 
 export async function useElection(bench: Bench, plan: NamePlan): Promise<void> {
   const { locks, random, scene, caller } = bench.setup
@@ -30,16 +30,17 @@ async function lookAtLeader(bench: Bench, election: Election, led: RecordedHold)
   }
 }
 
+/** Looks once with a signal that outlives the look, and then at some changes until the caller has seen enough. */
 async function observe({ setup: { lasting, locks } }: Bench, election: Election): Promise<void> {
   if (locks.guarantees.shows !== 'claims') return await sleep(1)
-  let changes = 0
-  const enough = new AbortController()
-  const timer = setTimeout(() => enough.abort(), 50)
+  for await (const _ of election.observe({ signal: lasting })) break
+  const enough = new CalledOff()
+  const over = new AbortController()
+  const timer = setTimeout(() => over.abort(enough), OBSERVED_MS)
   try {
-    for await (const _ of election.observe({ everyMs: 10, signal: lasting })) {
-      changes += 1
-      if (changes === CHANGES || enough.signal.aborted) break
-    }
+    for await (const _ of election.observe({ everyMs: 10, signal: over.signal }));
+  } catch (error) {
+    if (error !== enough) throw error
   } finally {
     clearTimeout(timer)
   }

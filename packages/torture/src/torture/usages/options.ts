@@ -10,7 +10,7 @@ import type { Bench } from './bench.js'
 export async function useOptions(bench: Bench, plan: NamePlan): Promise<void> {
   const { random, scene, caller } = bench.setup
   const way = random.fraction()
-  if (way < 0.3) return await hold(bench, plan, { minHoldMs: random.whole(40, 80) })
+  if (way < 0.3) return await hold(bench, plan, { minHoldMs: random.whole(60, 100) })
   if (way < 0.5) return await hold(bench, plan, { maxHoldMs: random.whole(5, 40) })
   if (way < 0.7) return await hold(bench, plan, { renew: false })
   if (way < 0.72) return await outlive(bench, plan)

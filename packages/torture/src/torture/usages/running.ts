@@ -11,7 +11,7 @@ export async function useRun(bench: Bench, plan: NamePlan): Promise<void> {
   const { random, scene } = bench.setup
   const own = random.chance(0.3) ? new OwnError('of the work') : null
   // A short limit makes losses, which `run()` has to report.
-  const options = random.chance(0.3) ? { maxHoldMs: random.whole(1, 15) } : {}
+  const options = random.chance(0.5) ? { maxHoldMs: random.whole(1, 15) } : {}
   let wasLost = false
   try {
     const value = await bench.lockOf(plan).run(async (hold) => {
