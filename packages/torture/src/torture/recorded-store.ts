@@ -16,6 +16,7 @@ interface OpenRequest {
   readonly number: number
   readonly since: Micros
   queued: boolean
+  granted: boolean
 }
 
 /** The requests of one process that are at the store: waiting, or granted and not given back. */
@@ -35,7 +36,8 @@ export class OpenRequests {
    */
   grantedBy(resource: string): { readonly since?: Micros; readonly request?: number } {
     const [first, ...others] = this.#open.get(resource)?.values() ?? []
-    if (first === undefined) return {}
+    // What is not known counts as sent before all others.
+    if (first === undefined) return { since: 0 }
     // They were sent in this order.
     return others.length === 0 ? { since: first.since, request: first.number } : { since: first.since }
   }
@@ -45,13 +47,14 @@ export class OpenRequests {
     this.#open.set(resource, requests)
     if (requests.has(id)) return
     this.#sent += 1
-    requests.set(id, { number: this.#sent, since: nowMicros(), queued: false })
+    requests.set(id, { number: this.#sent, since: nowMicros(), queued: false, granted: false })
   }
 
   answered({ resource, id }: Claim, { kind }: Verdict): void {
     const request = this.#open.get(resource)?.get(id)
     if (request === undefined) return
     if (kind === 'refused' || kind === 'mismatched') this.ended(resource, id)
+    if (kind === 'granted') request.granted = true
     if (kind !== 'waiting' || request.queued) return
     request.queued = true
     this.#onQueued(resource)
@@ -63,8 +66,22 @@ export class OpenRequests {
     if (requests?.size === 0) this.#open.delete(resource)
   }
 
+  /** The store pushed a grant. */
+  granted(id: string): void {
+    for (const requests of this.#open.values()) {
+      const request = requests.get(id)
+      if (request !== undefined) request.granted = true
+    }
+  }
+
+  /**
+   * The store does not have it any more. A request that waits is sent again under its id, and a late answer may be about a
+   * position that it had before. So it counts from when it was first sent.
+   */
   lost(id: string): void {
-    for (const resource of this.#open.keys()) this.ended(resource, id)
+    for (const [resource, requests] of this.#open) {
+      if (requests.get(id)?.granted === true) this.ended(resource, id)
+    }
   }
 }
 
@@ -79,7 +96,10 @@ export class RecordedStore extends RelayBackend {
 
   override open(sink: Sink): Promise<void> {
     return super.open({
-      granted: (id, fence) => sink.granted(id, fence),
+      granted: (id, fence) => {
+        this.#requests.granted(id)
+        sink.granted(id, fence)
+      },
       wanted: (id) => sink.wanted(id),
       hint: (resource) => sink.hint(resource),
       lost: (id, reason) => {
@@ -99,7 +119,7 @@ export class RecordedStore extends RelayBackend {
   override async renew(requests: readonly RenewRequest[]): Promise<readonly Renewal[]> {
     const renewals = await super.renew(requests)
     for (const [index, { claim }] of requests.entries()) {
-      if (renewals[index] === 'lost') this.#requests.ended(claim.resource, claim.id)
+      if (renewals[index] === 'lost') this.#requests.lost(claim.id)
     }
     return renewals
   }
