@@ -201,7 +201,8 @@ export class RecordedHold implements Hold {
 
   /** The library is about to shorten its leases, because the machine seems to have slept. */
   sleepNoticed(): void {
-    this.#untilBeforeSleep = this.until
+    // A second notice can come before the first loss is reported, and then the lease has been shortened already.
+    this.#untilBeforeSleep = Math.max(this.#untilBeforeSleep, this.until)
   }
 
   get remainingMs(): number {
