@@ -7,6 +7,7 @@ import type { Breakage } from './protocol.js'
 export function breakStore(store: Backend, breakage: Breakage | null): Backend {
   if (breakage === 'unfair') return new UnfairStore(store)
   if (breakage === 'false-loss') return new ForgetfulStore(store)
+  if (breakage === 'leaked-memory') return new HoardingStore(store)
   return breakage === 'leaked-timer' ? new LeakingStore(store) : store
 }
 
@@ -51,6 +52,16 @@ class ForgetfulStore extends RelayBackend {
 class LeakingStore extends RelayBackend {
   override async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
     setInterval(() => undefined, 60_000)
+    return await super.attempt(claim, patience)
+  }
+}
+
+/** Every request leaves a kilobyte in the heap. */
+class HoardingStore extends RelayBackend {
+  readonly #kept: number[][] = []
+
+  override async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
+    this.#kept.push(Array.from({ length: 128 }, () => Math.random()))
     return await super.attempt(claim, patience)
   }
 }

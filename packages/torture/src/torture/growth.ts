@@ -11,7 +11,7 @@ const HEAP_SECONDS_MIN = 60
 /** What one acquisition may leave in the heap. A closure with what it refers to is more. */
 const BYTES_PER_ACQUISITION = 100
 /** What a heap may grow by in any case. */
-const HEAP_SPARE_BYTES = 2 * 2 ** 20
+const HEAP_SPARE_BYTES = 2 ** 20
 
 export function growthOf(process: string, health: WorkerHealth, seconds: number): Violation[] {
   const found = [

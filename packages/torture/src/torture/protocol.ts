@@ -14,6 +14,7 @@ import type { NamePlan } from './names.js'
  * - `second-leader`: two lead at once
  * - `no-min-hold`: a shortest time to hold is ignored
  * - `leaked-listener`, `leaked-timer`: every acquisition leaves one
+ * - `leaked-memory`: every acquisition leaves a kilobyte, which a run of 60 seconds notices
  */
 export const BREAKAGES = [
   'no-lock',
@@ -24,6 +25,7 @@ export const BREAKAGES = [
   'no-min-hold',
   'leaked-listener',
   'leaked-timer',
+  'leaked-memory',
 ] as const
 
 export type Breakage = (typeof BREAKAGES)[number]
