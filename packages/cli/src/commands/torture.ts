@@ -114,7 +114,7 @@ function settle(pack: TorturePackage, options: CommandOptions): TortureOptions {
   }
   const failures = `holdfast-torture-${stage.store}-${stage.recipe}-${seed}`
   const repeat = commandFor(options, stage, seed)
-  const broken = process.env['HOLDFAST_TORTURE_BROKEN'] === 'no-lock' ? 'no-lock' : null
+  const broken = pack.BREAKAGES.find((each) => each === process.env['HOLDFAST_TORTURE_BROKEN']) ?? null
   return { stage, seconds, workers, seed, faults, prefix, history, report, failures, repeat, broken }
 }
 

@@ -44,7 +44,7 @@ function bar({ elapsedMs, totalMs }: Progress): string {
 }
 
 export function summaryLines(outcome: TortureOutcome, paint: Paint, width?: number): string[] {
-  const { verdict, faults, plainSet, register, guarantees } = outcome
+  const { verdict, faults, plainSet, register, guarantees, queue } = outcome
   const faultText = faults.map(({ name, count }) => `${name} ${count}`).join(', ')
   return [
     `${escapeText(outcome.store)} (${escapeText(outcome.recipe)}), seed ${outcome.seed}, ` +
@@ -58,10 +58,25 @@ export function summaryLines(outcome: TortureOutcome, paint: Paint, width?: numb
     ...(guarantees.fencing === 'none'
       ? ['The store mints no fences, so there was no fenced register.']
       : [`Fenced register: ${register.accepted} accepted, ${register.refused} refused.`]),
+    ...(guarantees.fair
+      ? [`Queue: ${queue.confirmed} confirmed positions, ${queue.judged} of them judged.`]
+      : ['The store serves waiters in no order, so their order was not judged.']),
+    ...outcome.health.map(healthLine),
     ...verdict.undecided.map((each) => `Not decided: ${escapeText(each)}`),
     '',
     ...violationLines(verdict.violations, paint),
   ]
+}
+
+/** What a worker kept, from the end of its warm-up to the end of its work. */
+function healthLine({ process, health: { first, working, idle } }: TortureOutcome['health'][number]): string {
+  const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1)
+  const [warm = first] = working
+  const active = Object.values(idle.resources).reduce((sum, count) => sum + count, 0)
+  return (
+    `Worker ${escapeText(process)}: ${idle.acquired} acquisitions, heap ${mebibytes(warm.heapBytes)} to ` +
+    `${mebibytes(idle.heapBytes)} MiB, ${active} active handles and timers, ${idle.signalListeners} listeners left.`
+  )
 }
 
 function nameTable({ names }: TortureOutcome, width?: number): string[] {

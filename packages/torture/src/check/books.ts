@@ -1,7 +1,7 @@
 import { type HistoryEvent, type Micros, processOf, type ResourceNote } from '../history/format.js'
 import { type Caller, openOf, takeOpen } from './caller.js'
 import { type Call, type Hold, type HoldEnd, type ResourceBook, saysNotHeld } from './calls.js'
-import { endHold, fenceOf, learnUntil } from './hold-facts.js'
+import { endHold, fenceOf, freeHold, learnUntil } from './hold-facts.js'
 import type { Violation } from './verdict.js'
 
 interface Eviction {
@@ -206,7 +206,8 @@ function note(book: OpenBook, caller: Caller, event: HistoryEvent): void {
   const held = caller.holding.at(-1)
   if (held === undefined) return
   learnUntil(held.hold, event.v)
-  book.losses.push({ p: event.p, at: event.t, until: held.hold.until })
+  const { number, from, until } = held.hold
+  book.losses.push({ p: event.p, hold: number, from, reason: event.v?.error ?? '', at: event.t, until })
   endLast(caller, event.t, 'lost')
 }
 
@@ -233,12 +234,16 @@ function grant(book: OpenBook, caller: Caller, call: Call, event: HistoryEvent):
     weight: call.input?.weight ?? 1,
     fence: joinsFormer ? null : fence,
     asked: call.asked,
+    since: event.v?.since ?? call.asked,
+    request: event.v?.request ?? null,
     from: event.t,
     to: Number.POSITIVE_INFINITY,
     ended: 'open',
     granted: event.v?.until ?? null,
     until: event.v?.until ?? null,
     freed: null,
+    minHoldMs: call.input?.minHoldMs ?? 0,
+    downgraded: call.input?.downgrade === true,
     doubtful: joinsFormer,
   }
   call.hold = hold.number
@@ -273,13 +278,13 @@ function completeRelease(book: OpenBook, caller: Caller, call: Call): void {
   const held = caller.holding[at]
   if (held === undefined) {
     const hold = book.holds[call.hold]
-    if (hold !== undefined && call.outcome === 'ok') hold.freed ??= call.ended
+    if (hold !== undefined && call.outcome === 'ok') freeHold(hold, call.ended)
     return
   }
   held.depth--
   if (held.depth > 0) return
   endHold(held.hold, call.asked, 'released')
-  if (call.outcome === 'ok') held.hold.freed = call.ended
+  if (call.outcome === 'ok') freeHold(held.hold, call.ended)
   caller.holding.splice(at, 1)
 }
 

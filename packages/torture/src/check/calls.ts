@@ -35,6 +35,10 @@ export interface Hold {
   fence: bigint | null
   /** When it was asked for. */
   readonly asked: Micros
+  /** When its process first sent the request that the store granted; `asked` if that was not recorded. */
+  readonly since: Micros
+  /** Which request of its process that was; null if that is not known. */
+  readonly request: number | null
   readonly from: Micros
   to: Micros
   ended: HoldEnd
@@ -44,6 +48,10 @@ export interface Hold {
   until: Micros | null
   /** When a release had certainly been carried out; null if none was. */
   freed: Micros | null
+  /** How long it was to stay taken, even if it was released sooner; 0 for no time. */
+  readonly minHoldMs: number
+  /** It is a read hold that a write hold became. */
+  readonly downgraded: boolean
   /** It was over before it was even known to be held, or an operator may have taken it away: it proves nothing. */
   doubtful: boolean
 }
@@ -60,6 +68,12 @@ export interface ResourceBook {
 /** A holder was told that it is over. */
 export interface Loss {
   readonly p: string
+  /** The number of the hold in its resource. */
+  readonly hold: number
+  /** When the hold began. */
+  readonly from: Micros
+  /** Why, as the library reports it. */
+  readonly reason: string
   readonly at: Micros
   /** When it should have stopped, as far as was known; null if nothing was. */
   readonly until: Micros | null

@@ -7,10 +7,12 @@ import { effectsOf, repeatedEffects, staleWrites, trippedWires } from './resourc
 import { lostUpdates } from './sets.js'
 import { type Surroundings, surroundingsOf } from './surroundings.js'
 import { exclusionViolations } from './sweep/exclusion.js'
-import { unfairness } from './sweep/fairness.js'
+import { confirmedWaits, isJudged, unfairness } from './sweep/fairness.js'
 import { fenceViolations } from './sweep/fences.js'
+import { unexplainedLosses } from './sweep/losses.js'
 import { promptnessViolations } from './sweep/promptness.js'
 import { reentrancyViolations } from './sweep/reentrancy.js'
+import { brokenPromises } from './sweep/usage.js'
 import { refusedWhileFree, stuckWaiters } from './sweep/waiting.js'
 import { forgedTokens } from './tokens.js'
 import type { Verdict, VerdictCounts, Violation } from './verdict.js'
@@ -53,6 +55,20 @@ export function termsOf(headers: readonly HeaderLine[]): {
     promises = { ...promises, ...header.promises }
   }
   return { noteOf: (resource) => notes.get(resource) ?? MUTEX, promises }
+}
+
+/** How many waiters had a confirmed position, and of how many of them the order can be judged. */
+export function queueOf(history: History): { readonly confirmed: number; readonly judged: number } {
+  const { noteOf, promises } = termsOf(history.headers)
+  const around = surroundingsOf(history.events)
+  let confirmed = 0
+  let judged = 0
+  for (const book of booksOf(history.events, noteOf).resources.values()) {
+    const waits = confirmedWaits(book)
+    confirmed += waits.length
+    judged += waits.filter((wait) => isJudged(wait, promises, around)).length
+  }
+  return { confirmed, judged }
 }
 
 function judge(history: History, options: CheckOptions): Verdict {
@@ -106,8 +122,10 @@ function resourceViolations(
     ...(promises.fences === true ? fenceViolations(book.name, note, book.holds) : []),
     ...promptnessViolations(book, promises, around),
     ...stuckWaiters(book, note, promises, around),
-    ...(promises.fair === true ? unfairness(book, note, around) : []),
+    ...(promises.fair === true ? unfairness(book, note, promises, around) : []),
     ...refusedWhileFree(book, promises, around),
+    ...unexplainedLosses(book, promises, around),
+    ...brokenPromises(book, note, promises, around),
   ]
 }
 

@@ -7,10 +7,23 @@ export interface Surroundings {
   readonly end: Micros
   /** When any fault was on, whatever it was done to. */
   readonly faults: Spans
+  /** When a fault was on that can concern this process: its own, and those of servers and of the network. */
+  faultsAround(process: string): Spans
+  /** Every fault that can concern this process, by name. */
+  namedFaultsAround(process: string): readonly NamedSpan[]
   /** When a process cannot have done anything: paused from outside, or with its event loop blocked. */
   standstillsOf(process: string): Spans
+  /** When any process stood still: by a fault, or because the machine had too much to do. */
+  readonly standstills: Spans
 }
 
+/** One fault, from its beginning to its end. */
+export interface NamedSpan extends Span {
+  readonly name: string
+}
+
+/** Faults of one process, which concern no other. */
+const OF_ONE_PROCESS: ReadonlySet<string> = new Set(['kill', 'pause', 'stall'])
 /** Faults that stop the process that they are done to. */
 const STOPPING: ReadonlySet<string> = new Set(['pause', 'stall'])
 
@@ -18,7 +31,7 @@ const STOPPING: ReadonlySet<string> = new Set(['pause', 'stall'])
 export function surroundingsOf(events: readonly HistoryEvent[]): Surroundings {
   const end = events.at(-1)?.t ?? 0
   const begun = new Map<string, HistoryEvent[]>()
-  const faults: Span[] = []
+  const faults: (NamedSpan & { readonly target: string })[] = []
   const stops = new Map<string, Span[]>()
   const stopped = (process: string, span: Span) => {
     const spans = stops.get(process)
@@ -26,9 +39,9 @@ export function surroundingsOf(events: readonly HistoryEvent[]): Surroundings {
     else spans.push(span)
   }
   const over = (begin: HistoryEvent, to: Micros) => {
-    const span = { from: begin.t, to }
+    const span = { name: begin.v?.fault ?? '', target: begin.v?.target ?? '', from: begin.t, to }
     faults.push(span)
-    if (STOPPING.has(begin.v?.fault ?? '')) stopped(begin.v?.target ?? '', span)
+    if (STOPPING.has(span.name)) stopped(span.target, span)
   }
   for (const event of events) {
     if (event.type !== 'note') continue
@@ -45,10 +58,20 @@ export function surroundingsOf(events: readonly HistoryEvent[]): Surroundings {
   // What nobody ended lasted as long as the history does.
   for (const open of begun.values()) for (const begin of open) over(begin, end)
   const merged = new Map([...stops].map(([process, spans]) => [process, new Spans(spans)]))
+  const named = (process: string): readonly NamedSpan[] =>
+    faults.filter(({ name, target }) => !OF_ONE_PROCESS.has(name) || target === process)
+  const around = new Map<string, Spans>()
   return {
     end,
     faults: new Spans(faults),
+    namedFaultsAround: named,
+    faultsAround: (process) => {
+      const known = around.get(process) ?? new Spans(named(process))
+      around.set(process, known)
+      return known
+    },
     standstillsOf: (process) => merged.get(process) ?? NO_SPANS,
+    standstills: new Spans([...stops.values()].flat()),
   }
 }
 

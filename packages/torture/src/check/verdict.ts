@@ -22,6 +22,9 @@ export type ViolationKind =
   | 'forged-token-accepted'
   | 'herd'
   | 'leak'
+  | 'unexplained-loss'
+  | 'growth'
+  | 'broken-promise'
   | 'unexpected-error'
   | 'malformed'
 

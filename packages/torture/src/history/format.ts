@@ -33,8 +33,19 @@ export interface ResourceNote {
 export interface Promises {
   /** Of two holds that exclude each other, the later one has the higher fence, and no fence is given twice. */
   readonly fences?: boolean
-  /** Who stood in line first is served first. */
+  /** Waiters are served in the order of their positions in the queue. */
   readonly fair?: boolean
+  /** A waiter keeps its position while its process stands still for less than this in all. Default 0. */
+  readonly waiterLeaseMicros?: Micros
+  /** Callers of one process may pass a lock on among themselves for this long before other processes are served. */
+  readonly handOverWithinMicros?: Micros
+  /**
+   * A lock is lost only because of a fault, a standstill of its process, or an option of the request; and at the most this
+   * long after it.
+   */
+  readonly lossWithinMicros?: Micros
+  /** What keeps a hold. A store that keeps leases does not forget them because a connection fails. */
+  readonly keptBy?: 'lease' | 'session' | 'connection'
   /** A holder is told this long, at the most, after its `until`, while its event loop runs. */
   readonly abortWithinMicros?: Micros
   /** A wait with nobody holding is not longer than this. */
@@ -94,6 +105,23 @@ export interface EventValue {
   readonly weight?: number
   /** acquire.invoke: how long it may wait; 0 asks once, null waits for ever. */
   readonly waitMs?: number | null
+  /** acquire.invoke: the lock stays taken for at least this long, even if it is released sooner. */
+  readonly minHoldMs?: number
+  /** acquire.invoke: a write hold became this read hold, with nothing in between. */
+  readonly downgrade?: boolean
+  /** acquire.invoke: the process does not serve its callers from one request in the queue. */
+  readonly flow?: boolean
+  /** acquire.invoke: the lock is lost after this long, at the request of the caller. */
+  readonly maxHoldMs?: number
+  /** acquire.invoke: the lease is not renewed, at the request of the caller. */
+  readonly fixedLease?: boolean
+  /**
+   * acquire.ok: when the process first sent the request that the store granted. It is earlier than the call if the caller
+   * took over the request of another caller of its process, and later if the caller waited behind one.
+   */
+  readonly since?: Micros
+  /** acquire.ok: the number of that request in its process. Left out where the process had several at the store. */
+  readonly request?: number
   /** acquire.ok, write.invoke: the fence, as a decimal text. */
   readonly fence?: string
   /** acquire.ok, extend.ok, assert.ok: when the holder will have to stop unless it is renewed. */

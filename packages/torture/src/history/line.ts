@@ -1,4 +1,12 @@
-import type { EventName, EventType, EventValue, HeaderLine, HistoryEvent, HistoryLine } from './format.js'
+import type {
+  EventName,
+  EventType,
+  EventValue,
+  HeaderLine,
+  HistoryEvent,
+  HistoryLine,
+  Promises,
+} from './format.js'
 
 /** What is wrong with a line, in words that do not repeat more of it than needed. */
 export class LineProblem extends Error {
@@ -39,6 +47,14 @@ const KINDS: ReadonlySet<unknown> = new Set([
   'idempotent',
 ])
 const NAME_CHARS_MAX = 4_096
+const KEEPERS: ReadonlySet<unknown> = new Set(['lease', 'session', 'connection'])
+const BOUNDS = [
+  'abortWithinMicros',
+  'servedWithinMicros',
+  'waiterLeaseMicros',
+  'handOverWithinMicros',
+  'lossWithinMicros',
+] as const satisfies readonly (keyof Promises)[]
 
 /** Reads one line; null if there is nothing on it. */
 export function parseLine(text: string): HistoryLine | null {
@@ -88,6 +104,14 @@ function valueFrom(v: unknown): EventValue {
   if (forMicros !== undefined && !isMoment(forMicros)) {
     throw new LineProblem('"forMicros" is not a number of microseconds')
   }
+  for (const name of ['since', 'request', 'minHoldMs', 'maxHoldMs']) {
+    if (v[name] !== undefined && !isMoment(v[name])) throw new LineProblem(`"${name}" is not a number`)
+  }
+  for (const name of ['fixedLease', 'downgrade', 'flow']) {
+    if (v[name] !== undefined && typeof v[name] !== 'boolean') {
+      throw new LineProblem(`"${name}" is not true or false`)
+    }
+  }
   if (!isText(error)) throw new LineProblem('"error" is not a text')
   if (!isText(input)) throw new LineProblem('"input" is not a text')
   if (!isText(fault)) throw new LineProblem('"fault" is not a text')
@@ -121,7 +145,10 @@ function headerFrom(line: Record<string, unknown>): HeaderLine {
         throw new LineProblem(`the promise "${name}" is not true or false`)
       }
     }
-    for (const name of ['abortWithinMicros', 'servedWithinMicros']) {
+    if (promises['keptBy'] !== undefined && !KEEPERS.has(promises['keptBy'])) {
+      throw new LineProblem('the promise "keptBy" is not lease, session or connection')
+    }
+    for (const name of BOUNDS) {
       const bound = promises[name]
       if (bound !== undefined && !isMoment(bound)) {
         throw new LineProblem(`the promise "${name}" is not a number of microseconds`)

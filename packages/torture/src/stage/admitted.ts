@@ -56,7 +56,7 @@ const SILENCES: readonly FaultName[] = [
 
 /** Their fence is the server's time, and nothing remembers the last one. */
 const CLOCK_FENCES = new Set(['set-nx', 'advisory', 'advisory-xact', 'get-lock'])
-const REDIS_GROUPS = new Set(['redis-sentinel', 'redis-cluster'])
+export const REDIS_GROUPS: ReadonlySet<string> = new Set(['redis-sentinel', 'redis-cluster'])
 
 const isRedis = (store: string): boolean => store === 'redis' || REDIS_GROUPS.has(store)
 
@@ -136,6 +136,12 @@ const RULES: readonly Rule[] = [
     faults: [...STANDSTILLS, ...SILENCES],
     holds: ({ fair }) => fair,
     why: 'Whoever waits and is not heard from for its lease is passed over.',
+  },
+  {
+    kinds: ['unexplained-loss'],
+    faults: ['pause'],
+    holds: (_, { store }) => store === 'sqlite',
+    why: 'A process that is stopped inside a transaction of SQLite keeps the write lock of the file, and blocks all others.',
   },
 ]
 

@@ -51,7 +51,8 @@ const NOT_DONE = `## What is not covered
   by the differential test.
 - A process that is stopped inside a transaction of SQLite keeps the write lock of the file, and blocks every name until it continues or
   ends. \`pause\` seldom hits that moment; [sqlite.md](backends/sqlite.md#what-breaks-it) describes the effect on other processes.
-- Order among waiters is judged by the simulator, and here as far as fences show it.
+- The order of waiters is judged where a store confirms a position in its queue and no fault reaches the waiter. During most
+  faults it is not; the simulator judges it there.
 `
 
 export function guaranteesPage({ version, results }: PageFacts): string {

@@ -2,7 +2,6 @@
 
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
-import type { ViolationKind } from '../check/verdict.js'
 import type { StageDefinition } from '../stage/stage.js'
 import type { TortureOutcome } from '../torture/outcome.js'
 import { runTorture } from '../torture/run.js'
@@ -14,8 +13,6 @@ export type SuiteResult =
       readonly store: string
       readonly recipe: string
       readonly outcome: TortureOutcome
-      /** What a first run found that only this one, alone on the machine, could tell from a want of time. */
-      readonly before?: readonly ViolationKind[]
     }
   /** It could not be had here. */
   | {
@@ -37,32 +34,6 @@ export type SuiteResult =
 export function isGood(result: SuiteResult): boolean {
   if (result.kind === 'ran') return result.outcome.verdict.valid
   return result.kind === 'not run' && !result.required
-}
-
-/** What a machine that is too slow can cause by itself: somebody was late, and nobody was wrong. */
-const LATENESS: ReadonlySet<ViolationKind> = new Set([
-  'abort-late',
-  'granted-late',
-  'stuck-waiter',
-  'refused-while-free',
-  'leak',
-])
-
-function badKindsOf({ verdict }: TortureOutcome): ViolationKind[] {
-  return verdict.violations.flatMap(({ kind, admitted }) => (admitted === undefined ? [kind] : []))
-}
-
-/**
- * Whether it has to be seen again with the machine to itself: it could not be run at all, or everything that was found is
- * about time. What is about safety stands as it is, however busy the machine was.
- */
-export function isAboutTime(result: SuiteResult): boolean {
-  if (result.kind === 'broke') return true
-  return (
-    result.kind === 'ran' &&
-    !result.outcome.verdict.valid &&
-    badKindsOf(result.outcome).every((kind) => LATENESS.has(kind))
-  )
 }
 
 /** Whether the setting of HOLDFAST_REQUIRE_STORES names the store. */
@@ -100,32 +71,9 @@ export async function runAll(
     }
   }
   await Promise.all(Array.from({ length: options.sideBySide }, lane))
-  if (options.sideBySide > 1) await seeAgain(results, definitions, options, signal, onResult)
   const order = (result: SuiteResult): number =>
     definitions.findIndex(({ store, recipe }) => store === result.store && recipe === result.recipe)
   return results.sort((a, b) => order(a) - order(b))
-}
-
-/** With the same seed, one after the other. What comes out then counts. */
-async function seeAgain(
-  results: SuiteResult[],
-  definitions: readonly StageDefinition[],
-  options: SuiteOptions,
-  signal: AbortSignal,
-  onResult: (result: SuiteResult) => void,
-): Promise<void> {
-  for (const [index, result] of results.entries()) {
-    if (!isAboutTime(result)) continue
-    const place = definitions.findIndex(
-      ({ store, recipe }) => store === result.store && recipe === result.recipe,
-    )
-    const definition = definitions[place]
-    if (definition === undefined) continue
-    const again = await runOne(definition, options.seed + place, options, signal)
-    const before = result.kind === 'ran' ? [...new Set(badKindsOf(result.outcome))] : []
-    results[index] = again.kind === 'ran' ? { ...again, before } : again
-    onResult(results[index])
-  }
 }
 
 async function runOne(

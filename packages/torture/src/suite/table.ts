@@ -39,11 +39,8 @@ function cellsOf(result: SuiteResult): string[] {
 
 function verdictOf(result: SuiteResult): string {
   if (result.kind === 'ran') {
-    const verdict = result.outcome.verdict.valid ? 'ok' : 'FAILED'
-    if (result.before === undefined) return verdict
-    return `${verdict}, seen again alone after ${result.before.join(', ') || 'it could not be run'}`
+    return result.outcome.verdict.valid ? 'ok' : 'FAILED'
   }
-  // Said at once: where it is seen again, and then runs, nothing else would tell why it did not.
   return result.kind === 'broke'
     ? `BROKE: ${visible(result.reason)}`
     : `not run${result.required ? ', but required' : ''}: ${result.reason}`

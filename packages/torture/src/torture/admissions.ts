@@ -3,7 +3,7 @@
 import { FENCE_STEP } from 'holdfast/service'
 import type { Violation, ViolationKind } from '../check/verdict.js'
 import { type HistoryEvent, type Micros, processOf } from '../history/format.js'
-import { admits } from '../stage/admitted.js'
+import { admits, REDIS_GROUPS } from '../stage/admitted.js'
 import { FAULTS, type FaultName, type Stage } from '../stage/stage.js'
 
 interface FaultSpan {
@@ -12,6 +12,9 @@ interface FaultSpan {
   readonly from: Micros
   readonly to: Micros
 }
+
+/** The checker of these knows the faults itself, and what it reports was not caused by a fault of that process. */
+const JUDGED_WITH_FAULTS: ReadonlySet<ViolationKind> = new Set(['unfair', 'unexplained-loss'])
 
 const STANDSTILLS: ReadonlySet<FaultName> = new Set(['pause', 'stall'])
 
@@ -39,6 +42,12 @@ export function admissionsOf(
   return (violation) => {
     if (violation.admitted !== undefined) return violation
     const from = Math.min(violation.at, ...(violation.involved ?? []).map((span) => span.from))
+    if (JUDGED_WITH_FAULTS.has(violation.kind)) {
+      const lingering = lingeringIn(stage, all, spans, aftermath)
+      const used = lingering.filter((span) => span.from <= violation.at && span.to >= from)
+      const why = admits(stage.guarantees, stage, new Set(used.map(({ name }) => name)), violation.kind)
+      return why === null ? violation : { ...violation, admitted: why }
+    }
     const processes = new Set(violation.involved?.map(({ p }) => processOf(p)))
     const about = [
       ...spans.filter((span) => span.from <= violation.at && span.to + aftermath >= from),
@@ -57,6 +66,26 @@ export function admissionsOf(
     const why = whyOf(violation.kind) ?? (isPassedOn(violation, events) ? whyOf('overlap') : null)
     return why === null ? violation : { ...violation, admitted: why }
   }
+}
+
+/**
+ * Faults that change a queue or end a lock of processes they were not done to, or after their end: a stopped process can
+ * keep the write lock of an SQLite file, and a failover of Redis shows what was lost in it only later.
+ */
+function lingeringIn(
+  { store, ttlMs }: Stage,
+  all: readonly FaultSpan[],
+  spans: readonly FaultSpan[],
+  aftermath: Micros,
+): readonly FaultSpan[] {
+  const later = (from: readonly FaultSpan[], micros: Micros): FaultSpan[] =>
+    from.map((span) => ({ ...span, to: span.to + micros }))
+  if (store === 'sqlite')
+    return later(
+      all.filter(({ name }) => name === 'pause'),
+      ttlMs * 1_000,
+    )
+  return REDIS_GROUPS.has(store) ? later(spans, aftermath) : []
 }
 
 /**

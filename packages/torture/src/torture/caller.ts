@@ -1,5 +1,15 @@
 import { HoldfastError } from 'holdfast'
 import type { Diary } from './diary.js'
+import type { OpenRequests } from './recorded-store.js'
+
+/** A call that has not come back. */
+export interface Wait {
+  readonly since: number
+  readonly name: string
+  readonly p: string
+  /** false: it asks once, and is never in a queue. */
+  readonly queues: boolean
+}
 
 /** Counts of a whole process, for those who watch. */
 export class Tally {
@@ -11,8 +21,14 @@ export class Tally {
   readonly held = new Set<{ sleepNoticed(): void }>()
   /** Whether the library has noticed a sleep in the present turn of the event loop. */
   sleptInTurn = false
-  /** What each caller waits for, and since when. */
-  readonly waits = new Map<object, { readonly since: number; readonly name: string }>()
+  /** What each caller waits for, and since when, in the order in which they asked. */
+  readonly waits = new Map<object, Wait>()
+
+  /** The caller of this process that has waited longest for a name: the one that its request in the queue is for. */
+  firstInQueue(name: string): string | null {
+    for (const wait of this.waits.values()) if (wait.queues && wait.name === name) return wait.p
+    return null
+  }
 
   /** The library is about to shorten its leases, because the machine seems to have slept. */
   sleepNoticed(): void {
@@ -31,12 +47,15 @@ export class Tally {
 export class Caller {
   readonly diary: Diary
   readonly tally: Tally
+  /** The requests of this process at the store; null where they are not recorded. */
+  readonly requests: OpenRequests | null
   readonly #name: string
   #renamed = 1
 
-  constructor(diary: Diary, tally: Tally, number: number) {
+  constructor(diary: Diary, tally: Tally, number: number | string, requests: OpenRequests | null = null) {
     this.diary = diary
     this.tally = tally
+    this.requests = requests
     this.#name = `${diary.process}.${number}`
   }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { markAsKilled } from '../oracles/tripwire.js'
 import type { Guard } from './guard.js'
+import type { WorkerHealth } from './health.js'
 import type { FromWorker, RegisterSetup, ToWorker, WorkerCounts, WorkerSetup } from './protocol.js'
 
 const NO_COUNTS: WorkerCounts = {
@@ -34,9 +35,9 @@ class Member {
   #errors = ''
 
   constructor(program: string, setup: WorkerSetup | RegisterSetup, guard: Guard, env: Env = {}) {
-    // The flags of this process, such as those of a debugger, are not for the workers.
+    // The flags of this process, such as those of a debugger, are not for the workers. These measure what they keep.
     this.process = fork(programOf(program), [JSON.stringify(setup)], {
-      execArgv: [],
+      execArgv: ['--expose-gc'],
       env: { ...process.env, ...env },
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     })
@@ -73,6 +74,8 @@ class Member {
 export class WorkerProcess extends Member {
   readonly setup: WorkerSetup
   counts = NO_COUNTS
+  /** What it kept; null while it is at work, and if it was killed. */
+  health: WorkerHealth | null = null
   isReady = false
   isDone = false
   /** It was ended on purpose. */
@@ -84,7 +87,9 @@ export class WorkerProcess extends Member {
     this.process.on('message', (message: FromWorker) => {
       if (message.kind === 'ready') this.isReady = true
       else this.counts = message.counts
-      if (message.kind === 'done') this.isDone = true
+      if (message.kind !== 'done') return
+      this.isDone = true
+      this.health = message.health
     })
   }
 

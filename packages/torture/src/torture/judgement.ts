@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { checkHistory } from '../check/check.js'
+import { checkHistory, queueOf } from '../check/check.js'
 import type { Verdict, Violation } from '../check/verdict.js'
 import type { ResourceNote } from '../history/format.js'
 import { type History, readHistory } from '../history/reader.js'
@@ -14,7 +14,7 @@ import type { Stage } from '../stage/stage.js'
 import { admissionsOf } from './admissions.js'
 import type { NamePlan } from './names.js'
 import type { InjectedFault } from './nemesis.js'
-import type { TortureOutcome } from './outcome.js'
+import type { ProcessHealth, TortureOutcome } from './outcome.js'
 import type { Complaint } from './protocol.js'
 import { countFaults, deathsOf, summariseNames } from './summary.js'
 
@@ -31,6 +31,7 @@ export interface RunRecord {
   readonly repeat: string
   readonly injected: readonly InjectedFault[]
   readonly trouble: readonly string[]
+  readonly health: readonly ProcessHealth[]
 }
 
 export const REGISTER_LOG = 'register.log'
@@ -126,6 +127,8 @@ export function judgeRun(run: RunRecord, tookMs: number): Judged {
       accepted: log.filter(({ accepted }) => accepted).length,
       refused: log.filter(({ accepted }) => !accepted).length,
     },
+    queue: queueOf(history),
+    health: run.health,
     trouble: run.trouble,
     repeat: run.repeat,
   }
@@ -151,6 +154,7 @@ function violationOf(
 ): Violation {
   const violation = { resource, at: t, message, involved: [{ p, from: t, to: t }] }
   if (kind === 'unexpected-error') return { ...violation, kind }
+  if (kind === 'broken-promise') return admitted({ ...violation, kind })
   const tooLow = admitted({ ...violation, kind: 'fence-order' })
   return tooLow.admitted === undefined ? admitted({ ...violation, kind: 'overlap' }) : tooLow
 }

@@ -4,10 +4,20 @@ import type { Guarantees } from 'holdfast'
 import type { ResourceNote } from '../history/format.js'
 
 /**
- * `mutex`: waits as long as it takes. `impatient`: the same kind of lock, with tries, timeouts and calls that are called
- * off. `all`: several mutexes taken as one.
+ * `mutex`: waits as long as it takes, also with `run()` and from an abort listener. `options`: with a shortest and a longest
+ * time to hold, fixed leases and notes. `impatient`: with tries, timeouts and calls that are called off. `readers`: a
+ * read-write lock that nobody writes to. `all`: several mutexes taken as one.
  */
-export type Usage = 'mutex' | 'impatient' | 'reentrant' | 'read-write' | 'semaphore' | 'all'
+export type Usage =
+  | 'mutex'
+  | 'options'
+  | 'impatient'
+  | 'reentrant'
+  | 'read-write'
+  | 'readers'
+  | 'semaphore'
+  | 'election'
+  | 'all'
 
 export interface NamePlan {
   readonly name: string
@@ -24,9 +34,10 @@ const EXCLUSIVE = { limit: 1, permitsMax: 1 } as const
 export function namesFor({ weights, limitMax }: Pick<Guarantees, 'weights' | 'limitMax'>): NamePlan[] {
   const names: NamePlan[] = [
     { name: 'mutex-1', usage: 'mutex', ...EXCLUSIVE },
-    { name: 'mutex-2', usage: 'mutex', ...EXCLUSIVE },
+    { name: 'options-1', usage: 'options', ...EXCLUSIVE },
     { name: 'impatient-1', usage: 'impatient', ...EXCLUSIVE },
     { name: 'reentrant-1', usage: 'reentrant', ...EXCLUSIVE },
+    { name: 'election-1', usage: 'election', ...EXCLUSIVE },
     { name: 'all-1', usage: 'all', ...EXCLUSIVE },
     { name: 'all-2', usage: 'all', ...EXCLUSIVE },
     { name: 'all-3', usage: 'all', ...EXCLUSIVE },
@@ -35,7 +46,10 @@ export function namesFor({ weights, limitMax }: Pick<Guarantees, 'weights' | 'li
     const permitsMax = weights === 'any' ? 2 : 1
     names.push({ name: 'semaphore-1', usage: 'semaphore', limit: 3, permitsMax })
   }
-  if (weights === 'any') names.push({ name: 'read-write-1', usage: 'read-write', ...EXCLUSIVE })
+  if (weights === 'any') {
+    names.push({ name: 'read-write-1', usage: 'read-write', ...EXCLUSIVE })
+    names.push({ name: 'readers-1', usage: 'readers', ...EXCLUSIVE })
+  }
   return names
 }
 
@@ -46,7 +60,7 @@ export function resourcesOf(names: readonly NamePlan[]): Record<string, Resource
 
 function noteOf({ usage, limit }: NamePlan): ResourceNote {
   if (usage === 'semaphore') return { kind: 'semaphore', limit }
-  if (usage === 'read-write') return { kind: 'read-write' }
+  if (usage === 'read-write' || usage === 'readers') return { kind: 'read-write' }
   return usage === 'reentrant' ? { kind: 'mutex', reentrant: true } : { kind: 'mutex' }
 }
 

@@ -3,6 +3,7 @@
 import type { Guarantees } from 'holdfast'
 import type { Verdict } from '../check/verdict.js'
 import type { FaultName, StageDefinition } from '../stage/stage.js'
+import type { WorkerHealth } from './health.js'
 import type { Breakage } from './protocol.js'
 
 export interface TortureOptions {
@@ -23,6 +24,8 @@ export interface TortureOptions {
   /** The command that repeats this run, for the summary and the report. */
   readonly repeat: string
   readonly broken?: Breakage | null
+  /** Only these names, such as `mutex-1`, so that all callers meet there. Left out: all that the recipe can have. */
+  readonly names?: readonly string[]
 }
 
 export type Phase = 'starting' | 'faults' | 'healing' | 'finishing' | 'leftovers' | 'checking'
@@ -64,6 +67,11 @@ export interface FaultCount {
   readonly count: number
 }
 
+export interface ProcessHealth {
+  readonly process: string
+  readonly health: WorkerHealth
+}
+
 export interface TortureOutcome {
   readonly store: string
   readonly recipe: string
@@ -82,6 +90,10 @@ export interface TortureOutcome {
   readonly plainSet: { readonly added: number; readonly unprotectedLosses: number }
   /** Writes that the fenced register accepted and refused. */
   readonly register: { readonly accepted: number; readonly refused: number }
+  /** Waits of which the store confirmed a position, and those among them whose order could be judged. */
+  readonly queue: { readonly confirmed: number; readonly judged: number }
+  /** What each worker kept that lived to the end. */
+  readonly health: readonly ProcessHealth[]
   /** Faults that could not be carried out, in words. The run is good all the same, but it was an easier one. */
   readonly trouble: readonly string[]
   readonly repeat: string

@@ -1,10 +1,34 @@
 /** What the run and its processes tell each other. */
 
 import type { Micros } from '../history/format.js'
+import type { WorkerHealth } from './health.js'
 import type { NamePlan } from './names.js'
 
-/** A lock that is broken on purpose, to see that the run notices. */
-export type Breakage = 'no-lock'
+/**
+ * Locks that are broken on purpose, to see that the run notices.
+ *
+ * - `no-lock`: every caller gets every lock at once
+ * - `unfair`: a waiter goes back to the end of the queue
+ * - `false-loss`: a lock is reported as lost that is not
+ * - `swallowed-loss`: `run()` returns a value although the lock was lost
+ * - `second-leader`: two lead at once
+ * - `no-min-hold`: a shortest time to hold is ignored
+ * - `leaked-listener`, `leaked-timer`: every acquisition leaves one
+ * - `leaked-memory`: every acquisition leaves a kilobyte, which a run of 60 seconds notices
+ */
+export const BREAKAGES = [
+  'no-lock',
+  'unfair',
+  'false-loss',
+  'swallowed-loss',
+  'second-leader',
+  'no-min-hold',
+  'leaked-listener',
+  'leaked-timer',
+  'leaked-memory',
+] as const
+
+export type Breakage = (typeof BREAKAGES)[number]
 
 export interface WorkerSetup {
   /** The name of the process in the history, such as `w3`, and `w3-2` when it was started anew after a kill. */
@@ -25,6 +49,8 @@ export interface WorkerSetup {
   /** When the run began. */
   readonly startedAt: Micros
   readonly broken: Breakage | null
+  /** Whether its client marks which claims belong to one flow. */
+  readonly flows: boolean
 }
 
 export interface RegisterSetup {
@@ -52,13 +78,13 @@ export interface WorkerCounts {
 export type FromWorker =
   | { readonly kind: 'ready' }
   | { readonly kind: 'counts'; readonly counts: WorkerCounts }
-  | { readonly kind: 'done'; readonly counts: WorkerCounts }
+  | { readonly kind: 'done'; readonly counts: WorkerCounts; readonly health: WorkerHealth | null }
 
 /** What a process complains about: written to a file at once, since it may be its last word. */
 export interface Complaint {
   readonly t: Micros
   readonly p: string
-  readonly kind: 'unexpected-error' | 'refused-while-held'
+  readonly kind: 'unexpected-error' | 'refused-while-held' | 'broken-promise'
   readonly resource: string
   readonly message: string
 }

@@ -3,11 +3,23 @@ import type { EventValue } from '../history/format.js'
 import { microsAt, nowMicros } from '../history/recorder.js'
 import { type Caller, judge } from './caller.js'
 import { describeError } from './diary.js'
+import { inRunScope, type RunScope } from './run-outcomes.js'
 
 /** How a lock is asked for, as the history says it. */
 export interface Wanted {
   readonly mode?: 'shared'
   readonly weight?: number
+  /** The process does not serve its callers from one request, because each belongs to a flow of its own. */
+  readonly flow?: true
+}
+
+/** What the caller asked for that decides how its hold may end. */
+function wishesOf({ minHoldMs, maxHoldMs, renew }: AcquireOptions = {}): EventValue {
+  return {
+    ...(minHoldMs === undefined ? {} : { minHoldMs }),
+    ...(maxHoldMs === undefined ? {} : { maxHoldMs }),
+    ...(renew === false ? { fixedLease: true } : {}),
+  }
 }
 
 /** A lock of one caller that writes down every call before it is made and after it has come back. */
@@ -32,32 +44,64 @@ export class RecordedLock<O extends AcquireOptions = AcquireOptions> implements 
   }
 
   async acquire(options?: O): Promise<RecordedHold> {
-    const held = await this.#call(options?.waitMs ?? null, () => this.#inner.acquire(options))
+    const held = await this.#call(options?.waitMs ?? null, options, () => this.#inner.acquire(options))
     if (held === null) throw new Error('A lock that was waited for gave nothing.')
     return held
   }
 
   async tryAcquire(options?: O): Promise<RecordedHold | null> {
-    return await this.#call(options?.waitMs ?? 0, () => this.#inner.tryAcquire(options))
+    return await this.#call(options?.waitMs ?? 0, options, () => this.#inner.tryAcquire(options))
   }
 
+  /** Uses the `run()` of the lock itself, because that is what is tested. It makes the release. */
   async run<T>(fn: (hold: RecordedHold) => T | PromiseLike<T>, options?: O): Promise<T> {
-    const hold = await this.acquire(options)
+    const scope: RunScope = { resource: this.name, outcome: null }
+    const call = this.#begin(options?.waitMs ?? null, options)
+    let recorded: RecordedHold | null = null
+    const work = async (hold: Hold): Promise<T> => {
+      recorded = this.#granted(hold, call.p)
+      call.end()
+      try {
+        return await fn(recorded)
+      } finally {
+        recorded.beginRelease()
+      }
+    }
     try {
-      return await fn(hold)
+      return await inRunScope(scope, () => this.#inner.run(work, options))
+    } catch (error) {
+      if (recorded === null) this.#failed(error, call.p)
+      throw error
     } finally {
-      await hold.release()
+      call.end()
+      const ended = recorded as RecordedHold | null
+      ended?.endRelease(scope.outcome ?? 'unconfirmed')
     }
   }
 
-  async #call(waitMs: number | null, call: () => Promise<Hold | null>): Promise<RecordedHold | null> {
+  /** Notes that the call is about to be made. */
+  #begin(waitMs: number | null, options: O | undefined): { readonly p: string; readonly end: () => void } {
     const { diary, tally, p } = this.#caller
     const token = {}
-    tally.waits.set(token, { since: nowMicros(), name: this.#short })
-    diary.note(p, 'acquire', 'invoke', this.#short, { ...this.#wanted, waitMs })
+    tally.waits.set(token, { since: nowMicros(), name: this.#short, p, queues: waitMs !== 0 })
+    diary.note(p, 'acquire', 'invoke', this.#short, { ...this.#wanted, ...wishesOf(options), waitMs })
+    return { p, end: () => tally.waits.delete(token) }
+  }
+
+  #granted(hold: Hold, p: string): RecordedHold {
+    return new RecordedHold(hold, this.#caller, { short: this.#short, fenced: this.#fenced, p })
+  }
+
+  async #call(
+    waitMs: number | null,
+    options: O | undefined,
+    call: () => Promise<Hold | null>,
+  ): Promise<RecordedHold | null> {
+    const { diary, tally } = this.#caller
+    const { p, end } = this.#begin(waitMs, options)
     try {
       const hold = await call()
-      if (hold !== null) return new RecordedHold(hold, this.#caller, this.#short, this.#fenced, p)
+      if (hold !== null) return this.#granted(hold, p)
       tally.refused += 1
       diary.note(p, 'acquire', 'fail', this.#short, { error: 'ACQUIRE_TIMEOUT' })
       return null
@@ -65,7 +109,7 @@ export class RecordedLock<O extends AcquireOptions = AcquireOptions> implements 
       this.#failed(error, p)
       throw error
     } finally {
-      tally.waits.delete(token)
+      end()
     }
   }
 
@@ -82,6 +126,13 @@ export class RecordedLock<O extends AcquireOptions = AcquireOptions> implements 
   }
 }
 
+/** What the history calls a hold. */
+interface Granted {
+  readonly short: string
+  readonly fenced: boolean
+  readonly p: string
+}
+
 /** A hold that writes down what becomes of it, and the moment at which its loss could be seen. */
 export class RecordedHold implements Hold {
   readonly #inner: Hold
@@ -95,7 +146,7 @@ export class RecordedHold implements Hold {
   /** Runs at once when the hold is lost, before anything else of this process can. */
   whenLost: (() => void) | null = null
 
-  constructor(inner: Hold, caller: Caller, short: string, fenced: boolean, p: string) {
+  constructor(inner: Hold, caller: Caller, { short, fenced, p }: Granted) {
     this.#inner = inner
     this.#caller = caller
     this.#short = short
@@ -105,7 +156,8 @@ export class RecordedHold implements Hold {
     // The library may have granted this lock and then, before its caller ran, have shortened its lease.
     if (tally.sleptInTurn) this.#untilBeforeSleep = nowMicros()
     const granted = Math.max(this.until, this.#untilBeforeSleep)
-    diary.note(this.p, 'acquire', 'ok', short, { ...fence, until: granted })
+    const request = caller.requests?.grantedBy(inner.resource)
+    diary.note(this.p, 'acquire', 'ok', short, { ...fence, ...request, until: granted })
     tally.acquired += 1
     tally.held.add(this)
     this.#onLost = () => {
@@ -149,7 +201,8 @@ export class RecordedHold implements Hold {
 
   /** The library is about to shorten its leases, because the machine seems to have slept. */
   sleepNoticed(): void {
-    this.#untilBeforeSleep = this.until
+    // A second notice can come before the first loss is reported, and then the lease has been shortened already.
+    this.#untilBeforeSleep = Math.max(this.#untilBeforeSleep, this.until)
   }
 
   get remainingMs(): number {
@@ -199,19 +252,60 @@ export class RecordedHold implements Hold {
   }
 
   async #release(): Promise<ReleaseOutcome> {
-    const { diary, tally } = this.#caller
-    diary.note(this.p, 'release', 'invoke', this.#short)
+    this.beginRelease()
     const outcome = await this.#inner.release()
-    tally.held.delete(this)
-    this.#inner.signal.removeEventListener('abort', this.#onLost)
+    this.endRelease(outcome)
+    return outcome
+  }
+
+  /** Notes that a release is about to be made. */
+  beginRelease(): void {
+    this.#caller.diary.note(this.p, 'release', 'invoke', this.#short)
+  }
+
+  /** Notes what became of it. */
+  endRelease(outcome: ReleaseOutcome): void {
+    const { diary } = this.#caller
+    this.#over()
     if (outcome === 'released') diary.note(this.p, 'release', 'ok', this.#short)
     else if (outcome === 'gone') diary.note(this.p, 'release', 'fail', this.#short, { error: 'NOT_HELD' })
-    else {
-      diary.note(this.p, 'release', 'info', this.#short, { error: 'UNCONFIRMED' })
-      tally.unknown += 1
-      if (this.#caller.p === this.p) this.#caller.rename()
+    else this.#unconfirmed('UNCONFIRMED')
+  }
+
+  /**
+   * Turns a write hold into a read hold. To the history the one is released and the other acquired, with nothing in
+   * between; the fence stays with the first.
+   */
+  async downgrade(downgrade: () => Promise<Hold>): Promise<RecordedHold> {
+    const { diary } = this.#caller
+    this.beginRelease()
+    try {
+      const lighter = await downgrade()
+      this.#over()
+      // The library would release the lighter one, which has a record of its own.
+      this.#released = Promise.resolve('released')
+      diary.note(this.p, 'release', 'ok', this.#short)
+      const wanted = { mode: 'shared', downgrade: true, waitMs: 0 } as const
+      diary.note(this.p, 'acquire', 'invoke', this.#short, wanted)
+      return new RecordedHold(lighter, this.#caller, { short: this.#short, fenced: false, p: this.p })
+    } catch (error) {
+      this.#over()
+      this.#released = Promise.resolve('unconfirmed')
+      this.#unconfirmed(judge(error).code)
+      throw error
     }
-    return outcome
+  }
+
+  #over(): void {
+    this.#caller.tally.held.delete(this)
+    this.#inner.signal.removeEventListener('abort', this.#onLost)
+  }
+
+  #unconfirmed(error: string): void {
+    const { diary, tally } = this.#caller
+    diary.note(this.p, 'release', 'info', this.#short, { error })
+    tally.unknown += 1
+    if (this.#caller.p === this.p) this.#caller.rename()
   }
 
   #failed(f: 'assert' | 'extend', error: unknown): void {

@@ -7,6 +7,7 @@ import { SeededRandom } from 'holdfast/testing'
 import { nowMicros } from '../history/recorder.js'
 import type { Stage } from '../stage/stage.js'
 import { Crew } from './crew.js'
+import { growthOf } from './growth.js'
 import { Guard } from './guard.js'
 import { judgeRun, REGISTER_LOG, recordFinalReads } from './judgement.js'
 import { keepRecords } from './keeping.js'
@@ -19,6 +20,8 @@ import { planSchedule, type Schedule, WORKER_FAULTS } from './schedule.js'
 import { awaitFinish, awaitNothingLeft, awaitReady } from './winding-down.js'
 
 const CALLERS = 4
+/** The place of the worker whose client marks flows. */
+const FLOW_PLACE = 2
 const PROGRESS_MS = 250
 /** Nothing that works takes this much longer than planned; past it, the run is given up. */
 const WATCHDOG_MS = 180_000
@@ -99,7 +102,7 @@ class TortureRun {
     await Promise.all([mkdir(histories, { recursive: true }), mkdir(scene)])
     const files = await readdir(histories)
     if (files.length > 0) throw new Error(`The folder for the history is not empty: ${histories}`)
-    const names = namesFor(stage.guarantees)
+    const names = namesFor(stage.guarantees).filter(({ name }) => this.#options.names?.includes(name) ?? true)
     const faults = stage.faults.filter(({ name }) => this.#options.faults?.includes(name) ?? true)
     const socket = this.#socketFor(stage)
     const isLocal = stage.url.startsWith('memory:')
@@ -133,6 +136,10 @@ class TortureRun {
     const findings = await awaitFinish(crew, stage, signal)
     await recordFinalReads(histories, socket)
     await crew.end()
+    const health = crew.everybody.flatMap((worker) =>
+      worker.health === null ? [] : [{ process: worker.name, health: worker.health }],
+    )
+    findings.push(...health.flatMap((each) => growthOf(each.process, each.health, seconds)))
     this.#phase = 'leftovers'
     findings.push(...(await awaitNothingLeft(stage, signal)))
     nemesis.close()
@@ -151,6 +158,7 @@ class TortureRun {
       repeat,
       injected,
       trouble,
+      health,
     }
     const judged = judgeRun(record, performance.now() - this.#since)
     return await keepRecords(judged, histories, this.#options)
@@ -178,6 +186,8 @@ class TortureRun {
       register: socket,
       startedAt,
       broken,
+      // In one process, so that the others pass locks on among their callers, which separate flows do not.
+      flows: place === FLOW_PLACE,
     })
     const crew = new Crew(this.#guard, setupOf, stage.env ?? {})
     this.#crew = crew

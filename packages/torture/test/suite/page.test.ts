@@ -39,6 +39,8 @@ function ran(recipe: string, violations: readonly Violation[]): SuiteResult {
       },
       plainSet: { added: 1, unprotectedLosses: 0 },
       register: { accepted: 9, refused: 5 },
+      queue: { confirmed: 5, judged: 4 },
+      health: [],
       trouble: [],
       repeat: `holdfast torture --store redis --recipe ${recipe} --seed 7`,
       history: null,

@@ -111,3 +111,23 @@ test('the lower fence of a claim that was passed on is admitted where two holder
   expect(admittedOf(...clock, given('w3.4', 10.5, 3n * FENCE_STEP), other, next)).toBeUndefined()
   expect(admittedOf(...clock, other, given('w2.4', 11.5, 3n * FENCE_STEP), next)).toBeUndefined()
 })
+
+const LOSS: Violation = { ...overlap(12, 'w1.1'), kind: 'unexplained-loss' }
+
+test('a stopped process explains losses of others on SQLite, for a lease after it, and nowhere else', () => {
+  const sqlite: Stage = { ...stageWith('lease'), store: 'sqlite', recipe: 'line', ttlMs: 1_000 }
+  const after = (stage: Stage, to: number) => admissionsOf(stage, fault('pause', 'w2', 10, to))(LOSS).admitted
+  expect(after(sqlite, 11.5)).toMatch(/write lock of the file/)
+  expect(after(sqlite, 10.5)).toBeUndefined()
+  expect(after({ ...WALL, ttlMs: 1_000 }, 11.5)).toBeUndefined()
+})
+
+test('the checker of the order of waiters knows the faults, so only a failover of Redis admits more', () => {
+  const unfair: Violation = { ...overlap(12, 'w1.1', 'w2.1'), kind: 'unfair' }
+  const sentinel: Stage = { ...WALL, store: 'redis-sentinel', ttlMs: 1_000 }
+  const admittedBy = (stage: Stage, name: string) =>
+    admissionsOf(stage, fault(name, 'redis:0', 10, 11))(unfair).admitted
+  expect(admittedBy({ ...WALL, ttlMs: 1_000 }, 'clock')).toBeUndefined()
+  expect(admittedBy({ ...WALL, ttlMs: 1_000 }, 'cut')).toBeUndefined()
+  expect(admittedBy(sentinel, 'failover')).toMatch(/failover/)
+})

@@ -1,14 +1,20 @@
 // @ts-check
-// One torture run on sqlite in a process of its own, as the tests ask for it. Ctrl-C ends it in order.
+// One torture run, on sqlite unless told otherwise, in a process of its own, as the tests ask for it. Ctrl-C ends it in order.
 /** By a path that is made here: what is built is no source, and is not looked at by the checks of types. */
 const built = new URL('../../dist/index.js', import.meta.url).href
 const { definitionFor, runTorture } = await import(built)
 
-const { broken = null, faults = null, failures = null, ...options } = JSON.parse(process.argv[2] ?? '{}')
+const {
+  broken = null,
+  faults = null,
+  failures = null,
+  store = 'sqlite',
+  ...options
+} = JSON.parse(process.argv[2] ?? '{}')
 const stopping = new AbortController()
 process.once('SIGINT', () => stopping.abort(new Error('interrupted')))
-const stage = definitionFor('sqlite')
-if (stage === undefined) throw new Error('There is no stage for sqlite.')
+const stage = definitionFor(store)
+if (stage === undefined) throw new Error('There is no such stage.')
 
 /**
  * What has not left yet would be lost with the process.

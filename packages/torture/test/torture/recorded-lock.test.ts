@@ -58,4 +58,17 @@ describe('the record of a lock that is granted', () => {
     ).acquire()
     expect(untilOf(noted)).toBeLessThan(asked)
   })
+
+  test('tells how long it was believed to last, also if the library noticed a sleep twice before its loss', async () => {
+    const { caller, tally, noted } = recorder()
+    const lost = new AbortController()
+    const hold = { signal: lost.signal, deadline: performance.now() + 1_000 }
+    const lock = { name: 'a', acquire: () => Promise.resolve(hold) } as unknown as Lockable<Hold>
+    const { until } = await new RecordedLock(lock, caller, 'a', false).acquire()
+    tally.sleepNoticed()
+    hold.deadline -= 2_000
+    tally.sleepNoticed()
+    lost.abort({ reason: 'expired' })
+    expect(noted.find(({ f }) => f === 'lost')?.until).toBe(until)
+  })
 })

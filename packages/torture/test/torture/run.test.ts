@@ -83,6 +83,8 @@ describe('a torture run on sqlite', () => {
     for (const { acquired } of outcome.names) expect(acquired).toBeGreaterThan(0)
     expect(outcome.plainSet.added).toBeGreaterThan(0)
     expect(outcome.register.accepted).toBeGreaterThan(0)
+    expect(outcome.queue.judged).toBeGreaterThan(0)
+    expect(outcome.health.length).toBeGreaterThan(0)
     await until('its processes have ended', () => processesOfRun().length === 0)
     expect(readdirSync(folder)).toEqual([])
   })
