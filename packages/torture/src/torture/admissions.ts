@@ -52,7 +52,9 @@ export function admissionsOf(
     ]
     const names = about.map(({ name }) => name)
     if (stage.guarantees.keptBy === 'connection' && lengthOf(violation) <= MOMENT_MICROS) names.push('stall')
-    const whyOf = (kind: ViolationKind): string | null => admits(stage.guarantees, stage, names, kind)
+    const together = { lastedMs: lengthOf(violation) / 1_000, ttlMs: stage.ttlMs }
+    const whyOf = (kind: ViolationKind): string | null =>
+      admits(stage.guarantees, stage, names, kind, together)
     // A claim that is passed on keeps its fence: where two may have it at once, the other may have been given a higher one.
     const why = whyOf(violation.kind) ?? (isPassedOn(violation, events) ? whyOf('overlap') : null)
     return why === null ? violation : { ...violation, admitted: why }
