@@ -26,6 +26,7 @@ export { storeFor, stores } from './registry.js'
 export { ReplyError, redisCommand } from './resp.js'
 export { hostSharedServers, sharedServersVariable, sharedStoreFor } from './shared.js'
 export { ownerOfPort, portsOfProcess } from './sockets.js'
+export { startMysqlReplica, startMysqlSource, startPostgresStandby, startRedisReplica } from './standby.js'
 export { QueryError } from './wire.js'
 export { startZookeeper, ZookeeperServer } from './zookeeper.js'
 export { startZookeeperEnsemble } from './zookeeper-ensemble.js'
@@ -47,6 +48,10 @@ export { zookeeperSession, zookeeperWord } from './zookeeper-wire.js'
 /** @typedef {import('./redis-cluster.js').RedisCluster} RedisCluster */
 /** @typedef {import('./redis-sentinel.js').RedisSentinel} RedisSentinel */
 /** @typedef {import('./resp.js').Reply} Reply */
+/**
+ * @template Server
+ * @typedef {import('./standby.js').Standby<Server>} Standby
+ */
 /** @typedef {import('./store.js').Controls} Controls */
 /** @typedef {import('./store.js').Store} Store */
 /** @typedef {import('./store.js').StoreDefinition} StoreDefinition */
