@@ -129,7 +129,7 @@ export async function startPostgres({ args = [], clock, standbyOf } = {}) {
           return makeData({ name: 'postgres', versionCommand, prepare: own, commands }, folder)
         }
         await own(folder)
-        const [copy = '', ...rest] = [...prefix, basebackupOf(postgres)]
+        const [copy, ...rest] = [...prefix, basebackupOf(postgres)]
         await run(copy, [...rest, ...copyArgs(standbyOf, join(folder, 'data'))], { cwd: '/' })
       },
       ready: ({ port, folder }) => answers(port, join(folder, 'data')),
