@@ -37,7 +37,7 @@ it('leads clients from one relay to the others, however the bytes are cut', asyn
     got += chunk.toString('latin1')
   })
   await until('it is connected', () => one.listeners() === 1)
-  const textWith = (a: unknown, b: unknown): string =>
+  const textWith = (a = 0, b = 0): string =>
     [
       `-MOVED 3999 127.0.0.1:${b}\r\n-ASK 3999 127.0.0.1:${a}\r\n`,
       `*3\r\n:0\r\n:5460\r\n*3\r\n$9\r\n127.0.0.1\r\n:${b}\r\n$40\r\n`,
