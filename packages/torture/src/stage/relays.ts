@@ -92,7 +92,7 @@ export function networkFaults(
  * connection is dead recovers in another way than one that has a few.
  */
 function halfOpenFault(relays: readonly TcpProxy[], ttlMs: number): StageFault {
-  return atRelays(relays, 'half-open', [300, 2.5 * ttlMs], (relay, random) => {
+  return atRelays(relays, 'half-open', [300, 4 * ttlMs], (relay, random) => {
     const isAll = random() < 0.5
     relay.halfOpen(() => isAll || random() < 0.5)
     return () => {

@@ -67,7 +67,7 @@ export function swapFault<S extends ServerProcess>(
 ): StageFault {
   return {
     name: 'server-swap',
-    lastsMs: [300, 2.5 * options.ttlMs],
+    lastsMs: [300, 4 * options.ttlMs],
     begin: async (random): Promise<Ongoing> => {
       const { index, end } = await takeOver(places, relays, random, options)
       return { target: `${options.what}:${index}`, end }
