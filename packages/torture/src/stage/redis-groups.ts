@@ -146,6 +146,8 @@ function failoverClockFault({ servers, master, failedOver, settled }: RedisSenti
   }
 }
 
+const NO_CLIENT = / name=sentinel-| age=0 | cmd=restore/
+
 /** A replica answers for no key of its own. */
 async function keysOfMaster(node: RedisServer): Promise<readonly Leftover[]> {
   return (await node.info('replication'))['role'] === 'master' ? await liveKeys(node) : []
@@ -153,11 +155,11 @@ async function keysOfMaster(node: RedisServer): Promise<readonly Leftover[]> {
 
 /**
  * Connections of clients: neither of sentinels and replicas, nor those that ask, here and for keys, which last for a
- * moment.
+ * moment. A server keeps the connection of a MIGRATE to another one for ten seconds, whose last command is RESTORE-ASKING.
  */
 async function clientsOf(server: RedisServer): Promise<readonly Leftover[]> {
   return String(await server.command('CLIENT', 'LIST'))
     .split('\n')
-    .filter((line) => / flags=[NP] /.test(line) && !/ name=sentinel-/.test(line) && !/ age=0 /.test(line))
+    .filter((line) => / flags=[NP] /.test(line) && !NO_CLIENT.test(line))
     .map((line) => ({ what: 'connection', name: `${server.port} ${/ addr=(\S+)/.exec(line)?.[1] ?? ''}` }))
 }
