@@ -67,6 +67,61 @@ describe('startProxy', () => {
     await client(proxy)
   })
 
+  it('ends the server side of a connection without a word to the client, and lets new ones through', async () => {
+    const { proxy, received } = await echoBehindProxy()
+    const [silent, other] = [await client(proxy), await client(proxy)]
+    silent.socket.write('a')
+    await until('it is answered', () => silent.got() === 'a')
+    expect(proxy.halfOpen(({ clientPort }) => clientPort === silent.socket.localPort)).toBe(1)
+    silent.socket.write('b')
+    other.socket.write('c')
+    const next = await client(proxy)
+    next.socket.write('d')
+    await until('the others are answered', () => other.got() === 'c' && next.got() === 'd')
+    await aMoment()
+    expect([silent.got(), silent.closed(), received()]).toEqual(['a', false, 'acd'])
+    expect(proxy.clients).toBe(3)
+    silent.socket.end()
+    await until('it is known that the client has left', () => proxy.clients === 2)
+    expect(proxy.cut(({ isHalfOpen }) => isHalfOpen)).toBe(1)
+    await until('it is closed', () => silent.closed())
+    expect([other.closed(), next.closed()]).toEqual([false, false])
+  })
+
+  it('tells the server that a half-open connection is gone', async () => {
+    const ended: string[] = []
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.on('data', () => undefined)
+      socket.on('close', () => ended.push('closed'))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const proxy = await startProxy((server.address() as { port: number }).port)
+    onTestFinished(async () => {
+      await proxy.dispose()
+      server.close()
+    })
+    const { closed } = await client(proxy)
+    await until('it is relayed', () => proxy.connections === 1)
+    await until('the server has it', () => proxy.halfOpen() === 1 || ended.length > 0)
+    await until('the server sees its end', () => ended.length === 1)
+    expect(closed()).toBe(false)
+  })
+
+  it('leads new connections to another server', async () => {
+    const [one, two] = [await echoBehindProxy(), await echoBehindProxy()]
+    const before = await client(one.proxy)
+    before.socket.write('a')
+    await until('it is answered', () => before.got() === 'a')
+    one.proxy.redirect(two.proxy.port)
+    before.socket.write('b')
+    const after = await client(one.proxy)
+    after.socket.write('c')
+    await until('both are answered', () => before.got() === 'ab' && after.got() === 'c')
+    expect([one.received(), two.received()]).toEqual(['ab', 'c'])
+  })
+
   it('cuts only the connections that a filter chooses', async () => {
     const { proxy } = await echoBehindProxy()
     const [first, second, third] = [await client(proxy), await client(proxy), await client(proxy)]

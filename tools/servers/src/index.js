@@ -18,12 +18,15 @@ export { postgresQuery } from './postgres-wire.js'
 export { ServerProcess, startServer } from './process.js'
 export { missingPrograms, missingReason, ProgramMissingError } from './programs.js'
 export { startProxy, TcpProxy } from './proxy.js'
+export { startAddressProxies } from './proxy-addresses.js'
 export { RedisServer, squeezeRedis, startRedis, startRedisMasters } from './redis.js'
 export { startRedisCluster } from './redis-cluster.js'
 export { startRedisSentinel } from './redis-sentinel.js'
 export { storeFor, stores } from './registry.js'
 export { ReplyError, redisCommand } from './resp.js'
 export { hostSharedServers, sharedServersVariable, sharedStoreFor } from './shared.js'
+export { ownerOfPort, portsOfProcess } from './sockets.js'
+export { startMysqlReplica, startMysqlSource, startPostgresStandby, startRedisReplica } from './standby.js'
 export { QueryError } from './wire.js'
 export { startZookeeper, ZookeeperServer } from './zookeeper.js'
 export { startZookeeperEnsemble } from './zookeeper-ensemble.js'
@@ -45,6 +48,10 @@ export { zookeeperSession, zookeeperWord } from './zookeeper-wire.js'
 /** @typedef {import('./redis-cluster.js').RedisCluster} RedisCluster */
 /** @typedef {import('./redis-sentinel.js').RedisSentinel} RedisSentinel */
 /** @typedef {import('./resp.js').Reply} Reply */
+/**
+ * @template Server
+ * @typedef {import('./standby.js').Standby<Server>} Standby
+ */
 /** @typedef {import('./store.js').Controls} Controls */
 /** @typedef {import('./store.js').Store} Store */
 /** @typedef {import('./store.js').StoreDefinition} StoreDefinition */

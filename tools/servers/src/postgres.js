@@ -1,9 +1,9 @@
 // @ts-check
 // One PostgreSQL server.
 import { execFile } from 'node:child_process'
-import { realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { chown } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { controlledStore } from './controlled.js'
 import { findPostgres } from './locations.js'
@@ -21,6 +21,7 @@ const account = 'postgres'
  * @typedef {object} PostgresOptions
  * @property {readonly string[] | undefined} [args] More arguments for postgres, for example
  *   `['-c', 'max_connections=20']`. They win over those given here.
+ * @property {PostgresServer | undefined} [standbyOf] It begins with a copy of this one's data and follows it.
  * @property {boolean | undefined} [clock] Whether it has a wall clock of its own, which `stepClock` sets.
  */
 
@@ -63,6 +64,25 @@ async function otherUser() {
 const initArgs = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync']
 
 /**
+ * The program that copies the data of a server which runs. Debian has it beside the server; elsewhere it is on PATH.
+ * @param {string} postgres
+ */
+function basebackupOf(postgres) {
+  const beside = join(dirname(realpathSync(postgres)), 'pg_basebackup')
+  return existsSync(beside) ? beside : 'pg_basebackup'
+}
+
+/**
+ * What makes a data folder that follows another server.
+ * @param {PostgresServer} primary
+ * @param {string} data
+ */
+function copyArgs({ host, port }, data) {
+  const from = ['--host', host, '--port', String(port), '--username', 'postgres']
+  return [...from, '--pgdata', data, '--write-recovery-conf', '--checkpoint', 'fast', '--no-sync']
+}
+
+/**
  * The settings of a server that is fast and yet keeps what it has committed when it is killed. Only a crash of the
  * whole machine would lose something without fsync, whereas synchronous_commit must stay on.
  * @param {import('./process.js').Place} place
@@ -88,7 +108,7 @@ function settingsOf({ port }) {
  * @param {PostgresOptions} [options]
  * @returns {Promise<PostgresServer>}
  */
-export async function startPostgres({ args = [], clock } = {}) {
+export async function startPostgres({ args = [], clock, standbyOf } = {}) {
   requirePrograms(['postgres'])
   const { postgres, initdb } = /** @type {import('./locations.js').PostgresPrograms} */ (findPostgres())
   const user = await otherUser()
@@ -101,16 +121,17 @@ export async function startPostgres({ args = [], clock } = {}) {
       program,
       clock,
       args: (place) => [...before, '-D', join(place.folder, 'data'), ...settingsOf(place), ...args],
-      prepare: ({ folder }) =>
-        makeData(
-          {
-            name: 'postgres',
-            versionCommand: [postgres, '--version'],
-            prepare: async (each) => user && chown(each, user.uid, user.gid),
-            commands: (data) => [[...prefix, initdb, '-D', data, ...initArgs]],
-          },
-          folder,
-        ),
+      prepare: async ({ folder }) => {
+        const own = async (/** @type {string} */ each) => user && chown(each, user.uid, user.gid)
+        if (standbyOf === undefined) {
+          const commands = (/** @type {string} */ data) => [[...prefix, initdb, '-D', data, ...initArgs]]
+          const versionCommand = [postgres, '--version']
+          return makeData({ name: 'postgres', versionCommand, prepare: own, commands }, folder)
+        }
+        await own(folder)
+        const [copy, ...rest] = [...prefix, basebackupOf(postgres)]
+        await run(copy, [...rest, ...copyArgs(standbyOf, join(folder, 'data'))], { cwd: '/' })
+      },
       ready: ({ port, folder }) => answers(port, join(folder, 'data')),
       // This one does not wait until every client has left.
       stopSignal: 'SIGINT',

@@ -4,6 +4,7 @@
 /** @typedef {import('node:net').Socket} Socket */
 /** @typedef {'request' | 'reply'} Direction */
 /** What a client sends, as it is to be passed on. @typedef {(chunk: Buffer, isFirst: boolean) => Buffer} Rewrite */
+/** What a server answers, as it is to be passed on. @typedef {(chunk: Buffer) => Buffer} RewriteReply */
 
 // A request is an array of strings, so the word stands on a line of its own. An argument that is this word counts too.
 const subscribes = /(?:^|\n)[ps]?subscribe\r\n/i
@@ -73,6 +74,8 @@ export class Connection {
   sawSubscribe = false
   /** Whether the client has left, of which the server may not have taken notice. */
   clientHasLeft = false
+  /** Whether the server's side is gone, of which the client is not told. */
+  isHalfOpen = false
   #sockets
   #lanes
   #requestEnd = ''
@@ -85,10 +88,12 @@ export class Connection {
    * @param {object} tasks
    * @param {(direction: Direction, chunk: Buffer) => void} tasks.seen Is told of everything that comes.
    * @param {Rewrite} tasks.rewrite
+   * @param {RewriteReply} tasks.rewriteReply
    * @param {(chunk: Buffer) => void} tasks.record Is told of what the server is to get.
    */
-  constructor(index, client, server, state, { seen, rewrite, record }) {
+  constructor(index, client, server, state, { seen, rewrite, rewriteReply, record }) {
     this.index = index
+    this.clientPort = client.remotePort ?? 0
     this.#sockets = [client, server]
     const requests = new Lane(server, 'request', state)
     const replies = new Lane(client, 'reply', state)
@@ -100,14 +105,15 @@ export class Connection {
       const text = this.#requestEnd + chunk.toString('latin1')
       this.sawSubscribe ||= subscribes.test(text)
       this.#requestEnd = text.slice(-memoryLength)
-      if (!state.dropped.request) {
+      if (!state.dropped.request && !this.isHalfOpen) {
         requests.push(chunk)
         record(chunk)
       }
       seen('request', chunk)
     })
-    server.on('data', (chunk) => {
-      if (!state.dropped.reply) replies.push(chunk)
+    server.on('data', (received) => {
+      const chunk = rewriteReply(received)
+      if (!state.dropped.reply && !this.isHalfOpen) replies.push(chunk)
       seen('reply', chunk)
     })
     // That a side has gone is told to the other one behind what it had sent before: a request that was held back
@@ -115,9 +121,11 @@ export class Connection {
     for (const event of ['end', 'error']) {
       client.on(event, () => {
         this.clientHasLeft = true
-        requests.push(undefined)
+        if (!this.isHalfOpen) requests.push(undefined)
       })
-      server.on(event, () => replies.push(undefined))
+      server.on(event, () => {
+        if (!this.isHalfOpen) replies.push(undefined)
+      })
     }
   }
 
@@ -134,6 +142,13 @@ export class Connection {
 
   pump() {
     for (const lane of this.#lanes) lane.pump()
+  }
+
+  /** The server's side ends. The client gets no FIN and no RST: what it sends is accepted, and goes nowhere. */
+  halfOpen() {
+    this.isHalfOpen = true
+    for (const lane of this.#lanes) lane.close()
+    this.#sockets[1]?.destroy()
   }
 
   destroy() {

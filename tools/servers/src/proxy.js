@@ -8,10 +8,11 @@ import { until } from './wait.js'
 /** @typedef {import('./proxy-connection.js').Direction} Direction */
 /** @typedef {import('./proxy-connection.js').ProxyState} ProxyState */
 /** @typedef {import('./proxy-connection.js').Rewrite} Rewrite */
+/** @typedef {import('./proxy-connection.js').RewriteReply} RewriteReply */
 
 /**
- * What a filter of `cut` is told.
- * @typedef {{ readonly index: number, readonly sawSubscribe: boolean }} ConnectionInfo
+ * What filters are told of a connection. A client is known by the port that it connects from.
+ * @typedef {Readonly<Pick<Connection, 'index' | 'sawSubscribe' | 'isHalfOpen' | 'clientPort'>>} ConnectionInfo
  */
 
 /**
@@ -19,6 +20,8 @@ import { until } from './wait.js'
  * @property {string | undefined} [host] Where the server is; the loopback address unless given. The relay itself is there
  *   always.
  * @property {Rewrite | undefined} [rewrite] Changes what clients send.
+ * @property {(() => RewriteReply) | undefined} [rewriteReplies] Is called for each connection, and gives what changes its
+ *   replies.
  */
 
 /** A relay to one port. Use `startProxy`. */
@@ -35,32 +38,41 @@ export class TcpProxy {
   }
   /** @type {Set<(direction: Direction, chunk: Buffer) => void>} */
   #listeners = new Set()
+  #target
   #recordings
+  /** @type {(clientPort: number) => boolean} */
+  #isolated = () => false
   #count = 0
 
   /**
    * @param {number} targetPort
    * @param {ProxyOptions} [options]
    */
-  constructor(targetPort, { host = '127.0.0.1', rewrite = (chunk) => chunk } = {}) {
-    const target = { port: targetPort, host, noDelay: true }
-    this.#recordings = new Recordings(target)
+  constructor(targetPort, options = {}) {
+    const {
+      host = '127.0.0.1',
+      rewrite = (chunk) => chunk,
+      rewriteReplies = () => (chunk) => chunk,
+    } = options
+    this.#target = { port: targetPort, host, noDelay: true }
+    this.#recordings = new Recordings(this.#target)
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
       if (this.#state.refusing) {
         client.on('error', () => undefined)
         client.destroy()
         return
       }
-      const server = connect({ ...target, allowHalfOpen: true })
+      const server = connect({ ...this.#target, allowHalfOpen: true })
       const seen = (/** @type {Direction} */ direction, /** @type {Buffer} */ chunk) => {
         for (const listener of this.#listeners) listener(direction, chunk)
       }
       const record = this.#recordings.begin()
-      const tasks = { seen, rewrite, record }
+      const tasks = { seen, rewrite, rewriteReply: rewriteReplies(), record }
       const connection = new Connection(this.#count, client, server, this.#state, tasks)
       this.#count += 1
       this.#connections.add(connection)
       connection.onceClosed(() => this.#connections.delete(connection))
+      if (this.#isolated(connection.clientPort)) connection.halfOpen()
     })
     // A proxy that was forgotten does not keep the process alive.
     this.#server.unref()
@@ -107,6 +119,43 @@ export class TcpProxy {
       this.#connections.delete(connection)
     }
     return chosen.length
+  }
+
+  /**
+   * Ends the server's side of the present connections, or of those that a filter chooses, without a word to the client:
+   * no FIN, no RST, and what it sends goes nowhere. That is what a client sees of a server whose machine lost its power.
+   * New connections reach the server. `cut` ends those that are half-open.
+   * @param {(connection: ConnectionInfo) => boolean} [filter]
+   * @returns {number} How many.
+   */
+  halfOpen(filter = () => true) {
+    const chosen = [...this.#connections].filter((each) => !each.isHalfOpen && filter(each))
+    for (const connection of chosen) connection.halfOpen()
+    return chosen.length
+  }
+
+  /**
+   * From now on, some clients cannot reach the server: their present connections become half-open, and so does every new one.
+   * @param {(clientPort: number) => boolean} isOut Decides by the port that a client connects from.
+   * @returns {() => void} Ends it, and the connections that it concerned.
+   */
+  isolate(isOut) {
+    this.#isolated = isOut
+    this.halfOpen(({ clientPort }) => isOut(clientPort))
+    return () => {
+      this.#isolated = () => false
+      this.cut(({ isHalfOpen }) => isHalfOpen)
+    }
+  }
+
+  /** The ports that the clients of the present connections connect from. */
+  get clientPorts() {
+    return [...this.#connections].filter((each) => !each.clientHasLeft).map(({ clientPort }) => clientPort)
+  }
+
+  /** Connections that begin from now on go to another port. The present ones go on. @param {number} targetPort */
+  redirect(targetPort) {
+    this.#target.port = targetPort
   }
 
   /** While on, new connections are closed at once. The present ones go on. @param {boolean} on */

@@ -37,12 +37,13 @@ const masterName = 'holdfast'
  * Starts a server whose role the sentinels may change. They have it write its role into its file, so a restart keeps
  * the role; an argument would take it back to what it was at the beginning.
  * @param {RedisServer | undefined} master
- * @param {Pick<RedisOptions, 'args' | 'persist'>} options
+ * @param {Pick<RedisOptions, 'args' | 'persist' | 'clock'>} options
  * @returns {Promise<RedisServer>}
  */
 function startDataServer(master, options) {
   const plan = redisPlan({
     name: 'redis',
+    clock: options.clock,
     prepare: ({ folder }) =>
       writeFile(
         join(folder, 'redis.conf'),
@@ -179,7 +180,7 @@ function sentinelGroup(servers, sentinels) {
 
 /**
  * Starts a master, its replicas and the sentinels that watch over them, and waits until all know each other.
- * @param {SentinelOptions & Pick<RedisOptions, 'args' | 'persist'>} [options]
+ * @param {SentinelOptions & Pick<RedisOptions, 'args' | 'persist' | 'clock'>} [options]
  * @returns {Promise<RedisSentinel>}
  */
 export async function startRedisSentinel({ replicas = 2, sentinels = 3, downAfterMs = 1_000, ...rest } = {}) {

@@ -20,7 +20,15 @@ interface Rule {
   /** And one of these as well, where it takes two. */
   readonly together?: readonly FaultName[]
   readonly holds: (promised: Promised, staged: Staged) => boolean
+  /** It is admitted only if the callers held the lock together for no longer than a lease. */
+  readonly upToTtl?: true
   readonly why: string
+}
+
+/** For how long the callers of a violation held the lock at the same time, and the lease that they asked for. */
+export interface Together {
+  readonly lastedMs: number
+  readonly ttlMs: number
 }
 
 /** Two who have it at once, and what comes of that. */
@@ -40,6 +48,9 @@ const FENCES: readonly ViolationKind[] = ['fence-order', 'fence-reused']
 /** What is seen only where the resource itself does not check the fence. */
 const UNGUARDED: readonly ViolationKind[] = ['tripwire', 'lost-update']
 
+/** Violations whose length is that of holds that overlap. The others are consequences of such an overlap. */
+const HELD_TOGETHER: readonly ViolationKind[] = ['overlap', 'too-many-permits', 'reader-beside-writer']
+
 const STANDSTILLS: readonly FaultName[] = ['pause', 'stall']
 /** What parts a client from its servers for a time, or ends its connections. */
 const SILENCES: readonly FaultName[] = [
@@ -48,11 +59,17 @@ const SILENCES: readonly FaultName[] = [
   'drop-replies',
   'late',
   'duplicate',
+  'half-open',
   'server-kill',
   'server-pause',
   'failover',
+  'server-swap',
   'partition',
 ]
+/** A server is gone, and connections to it stay open at the client. */
+const UNNOTICED: readonly FaultName[] = ['half-open', 'server-swap']
+/** Another Redis server becomes the master. */
+const PROMOTIONS: readonly FaultName[] = ['failover', 'failover-clock', 'server-kill', 'server-pause']
 
 /** Their fence is the server's time, and nothing remembers the last one. */
 const CLOCK_FENCES = new Set(['set-nx', 'advisory', 'advisory-xact', 'get-lock'])
@@ -68,28 +85,34 @@ const RULES: readonly Rule[] = [
     why: "The server's clock was set, and one that is set forward ends leases early.",
   },
   {
+    kinds: LINE,
+    faults: ['failover-clock'],
+    holds: (_, { store }) => isRedis(store),
+    why: "A replica that is promoted with a clock ahead of the old master's ends all leases early by the difference.",
+  },
+  {
     kinds: FENCES,
-    faults: ['clock'],
+    faults: ['clock', 'failover-clock'],
     holds: ({ fencing }, { recipe }) => fencing === 'best-effort' && CLOCK_FENCES.has(recipe),
     why: "Fences are the server's time, and its clock was set back.",
   },
   {
     kinds: ['fence-order'],
-    faults: ['clock'],
+    faults: ['clock', 'failover-clock'],
     together: ['evict'],
     holds: ({ fencing }, { store, recipe }) =>
       fencing === 'best-effort' && isRedis(store) && recipe === 'line',
-    why: 'An eviction removed the last fence, and the clock that makes the next one was set back.',
+    why: 'An eviction removed the last fence, and the clock that makes the next one was set back, or is behind.',
   },
   {
     kinds: LINE,
-    faults: ['failover', 'server-kill', 'server-pause'],
+    faults: PROMOTIONS,
     holds: (_, { store }) => REDIS_GROUPS.has(store),
     why: 'Replication is asynchronous, so a failover can forget a lock.',
   },
   {
     kinds: ['fence-order'],
-    faults: ['failover', 'server-kill', 'server-pause'],
+    faults: PROMOTIONS,
     holds: ({ fencing }, { store }) => fencing === 'best-effort' && REDIS_GROUPS.has(store),
     why: 'While two servers are masters, who waits at the one keeps a lower fence than others get at the other.',
   },
@@ -132,6 +155,13 @@ const RULES: readonly Rule[] = [
     why: 'A connection ended while its process stood still: the server frees at once, and the process hears of it later.',
   },
   {
+    kinds: EXCLUSION,
+    faults: UNNOTICED,
+    holds: ({ keptBy }) => keptBy === 'connection',
+    upToTtl: true,
+    why: 'The server vanished without closing the connection: until the next renewal, or the end of the ttl, two processes can hold the lock.',
+  },
+  {
     kinds: ['unfair'],
     faults: [...STANDSTILLS, ...SILENCES],
     holds: ({ fair }) => fair,
@@ -154,14 +184,18 @@ export function admits(
   staged: Staged,
   faultsUsed: Iterable<FaultName>,
   kind: ViolationKind,
+  together?: Together,
 ): string | null {
   const used = new Set(faultsUsed)
+  const isBrief =
+    together === undefined || !HELD_TOGETHER.includes(kind) || together.lastedMs <= together.ttlMs
   const happened = (faults: readonly FaultName[]): boolean => faults.some((fault) => used.has(fault))
   const found = RULES.find(
-    ({ kinds, faults, together, holds }) =>
+    ({ kinds, faults, together: others, holds, upToTtl }) =>
       kinds.includes(kind) &&
       happened(faults) &&
-      (together === undefined || happened(together)) &&
+      (others === undefined || happened(others)) &&
+      (upToTtl === undefined || isBrief) &&
       holds(promised, staged),
   )
   return found?.why ?? null

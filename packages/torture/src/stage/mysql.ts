@@ -1,38 +1,39 @@
 /** MySQL and MariaDB, with each of their recipes on a server of its own. */
 
-import { type MysqlServer, startMariadb, startMysql } from 'holdfast-servers'
+import { type MysqlServer, startMysqlReplica, startMysqlSource } from 'holdfast-servers'
 import { allLeftovers, startStage } from './assemble.js'
 import { hasClocks, missingOf } from './programs.js'
 import { networkFaults, openConnections, startRelays, throughRelay } from './relays.js'
 import { clockFault, clockStepMs, killFault, pauseFault } from './server-faults.js'
 import type { Leftover, Stage, StageDefinition } from './stage.js'
+import { Succession, swapFault } from './succession.js'
 
 const TTL_MS = 1_000
 
 /** How many connections a worker may have: where each lock takes one, enough for all names and who waits for them. */
 const POOLS: Readonly<Record<string, number>> = { rows: 6, 'get-lock': 4, 'for-update': 30 }
 
-const KINDS = {
-  mysql: { program: 'mysqld', startServer: startMysql },
-  mariadb: { program: 'mariadbd', startServer: startMariadb },
-} as const
+const SERVERS = { mysql: 'mysqld', mariadb: 'mariadbd' } as const
 
-type Store = keyof typeof KINDS
+type Store = keyof typeof SERVERS
 
-export const mysqlDefinitions: readonly StageDefinition[] = (Object.keys(KINDS) as Store[]).flatMap((store) =>
-  Object.keys(POOLS).map((recipe) => ({
-    store,
-    recipe,
-    missing: () => missingOf([KINDS[store].program]),
-    start: () => start(store, recipe),
-  })),
+export const mysqlDefinitions: readonly StageDefinition[] = (Object.keys(SERVERS) as Store[]).flatMap(
+  (store) =>
+    Object.keys(POOLS).map((recipe) => ({
+      store,
+      recipe,
+      missing: () => missingOf([SERVERS[store]]),
+      start: () => start(store, recipe),
+    })),
 )
 
 function start(store: Store, recipe: string): Promise<Stage> {
   return startStage(async (keep) => {
-    const server = keep(await KINDS[store].startServer({ clock: hasClocks() }))
+    const server = keep(await startMysqlSource(store, { clock: hasClocks() }))
     const relays = await startRelays(keep, [server])
     const options = { what: store, ttlMs: TTL_MS }
+    const place = new Succession(server)
+    const startStandby = (source: MysqlServer) => startMysqlReplica(store, source, { clock: hasClocks() })
     return {
       store,
       recipe,
@@ -41,11 +42,12 @@ function start(store: Store, recipe: string): Promise<Stage> {
       freedWithinMs: TTL_MS + clockStepMs(TTL_MS) + 3_000,
       faults: [
         ...networkFaults(relays, { ttlMs: TTL_MS, duplicate: true }),
-        killFault([server], options),
-        pauseFault([server], options),
-        ...(hasClocks() ? [clockFault([server], options)] : []),
+        killFault([place], options),
+        pauseFault([place], options),
+        swapFault([place], relays, { ...options, keep, startStandby }),
+        ...(hasClocks() ? [clockFault([place], options)] : []),
       ],
-      leftovers: () => allLeftovers([openConnections(relays), leftIn(server, recipe)]),
+      leftovers: () => allLeftovers([openConnections(relays), leftIn(place.current, recipe)]),
     }
   })
 }

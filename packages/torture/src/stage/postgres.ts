@@ -1,11 +1,12 @@
 /** PostgreSQL, with each of its recipes on a server of its own. */
 
-import { type PostgresServer, startPostgres } from 'holdfast-servers'
+import { type PostgresServer, startPostgres, startPostgresStandby } from 'holdfast-servers'
 import { allLeftovers, startStage } from './assemble.js'
 import { hasClocks, missingOf } from './programs.js'
 import { networkFaults, openConnections, startRelays, throughRelay } from './relays.js'
 import { clockFault, clockStepMs, killFault, pauseFault } from './server-faults.js'
 import type { Leftover, Stage, StageDefinition } from './stage.js'
+import { Succession, swapFault } from './succession.js'
 
 const TTL_MS = 1_000
 
@@ -29,6 +30,8 @@ function start(recipe: string): Promise<Stage> {
     const server = keep(await startPostgres({ clock: hasClocks() }))
     const relays = await startRelays(keep, [server])
     const options = { what: 'postgres', ttlMs: TTL_MS }
+    const place = new Succession(server)
+    const startStandby = (primary: PostgresServer) => startPostgresStandby(primary, { clock: hasClocks() })
     return {
       store: 'postgres',
       recipe,
@@ -38,11 +41,12 @@ function start(recipe: string): Promise<Stage> {
       freedWithinMs: TTL_MS + clockStepMs(TTL_MS) + 3_000,
       faults: [
         ...networkFaults(relays, { ttlMs: TTL_MS, duplicate: true }),
-        killFault([server], options),
-        pauseFault([server], options),
-        ...(hasClocks() ? [clockFault([server], options)] : []),
+        killFault([place], options),
+        pauseFault([place], options),
+        swapFault([place], relays, { ...options, keep, startStandby }),
+        ...(hasClocks() ? [clockFault([place], options)] : []),
       ],
-      leftovers: () => allLeftovers([openConnections(relays), leftIn(server, recipe)]),
+      leftovers: () => allLeftovers([openConnections(relays), leftIn(place.current, recipe)]),
     }
   })
 }

@@ -5,13 +5,15 @@ import {
   squeezeRedis,
   startRedis,
   startRedisMasters,
+  startRedisReplica,
   type TcpProxy,
 } from 'holdfast-servers'
-import { allLeftovers, type StagePlan, startStage } from './assemble.js'
+import { allLeftovers, type Keep, type StagePlan, startStage } from './assemble.js'
 import { hasClocks, missingOf } from './programs.js'
 import { networkFaults, oneOf, openConnections, relayAddresses, startRelays } from './relays.js'
 import { clockFault, clockStepMs, killFault, pauseFault } from './server-faults.js'
 import type { Leftover, Ongoing, Stage, StageDefinition, StageFault } from './stage.js'
+import { failoverClockFault, Succession, swapFault } from './succession.js'
 
 const TTL_MS = 1_000
 const MASTERS = 5
@@ -32,7 +34,7 @@ function startSingle(recipe: string): Promise<Stage> {
     // A restart of a server that keeps nothing frees every lock, which is no news; so this one keeps all of them.
     const server = keep(await startRedis({ persist: true, clock: hasClocks() }))
     const relays = await startRelays(keep, [server])
-    return planRedis(recipe, [server], relays, `redis://${relayAddresses(relays)}?recipe=${recipe}`)
+    return planRedis(keep, recipe, [server], relays, `redis://${relayAddresses(relays)}?recipe=${recipe}`)
   })
 }
 
@@ -42,17 +44,22 @@ function startRedlock(): Promise<Stage> {
     const relays = await startRelays(keep, servers)
     // Servers that lose no write in a crash may have a say as soon as they are back.
     const url = `redis+redlock://${relayAddresses(relays)}?restartDelayMs=0`
-    return planRedis('redlock', servers, relays, url)
+    return planRedis(keep, 'redlock', servers, relays, url)
   })
 }
 
 function planRedis(
+  keep: Keep,
   recipe: string,
   servers: readonly RedisServer[],
   relays: readonly TcpProxy[],
   url: string,
 ): StagePlan {
   const options = { what: 'redis', ttlMs: TTL_MS }
+  const places = servers.map((server) => new Succession(server))
+  const startStandby = (master: RedisServer) =>
+    startRedisReplica(master, { persist: true, clock: hasClocks() })
+  const succession = { ...options, keep, startStandby }
   return {
     store: 'redis',
     recipe,
@@ -61,22 +68,24 @@ function planRedis(
     freedWithinMs: TTL_MS + clockStepMs(TTL_MS) + 2_000,
     faults: [
       ...networkFaults(relays, { ttlMs: TTL_MS, duplicate: true }),
-      killFault(servers, options),
-      pauseFault(servers, options),
-      ...(hasClocks() ? [clockFault(servers, options)] : []),
-      evictFault(servers),
+      killFault(places, options),
+      pauseFault(places, options),
+      swapFault(places, relays, succession),
+      ...(hasClocks() ? [failoverClockFault(places, relays, succession), clockFault(places, options)] : []),
+      evictFault(places),
     ],
-    leftovers: () => allLeftovers([openConnections(relays), ...servers.map(liveKeys)]),
+    leftovers: () =>
+      allLeftovers([openConnections(relays), ...places.map(({ current }) => liveKeys(current))]),
   }
 }
 
-function evictFault(servers: readonly RedisServer[]): StageFault {
+function evictFault(places: readonly Succession<RedisServer>[]): StageFault {
   return {
     name: 'evict',
     lastsMs: [200, 2 * TTL_MS],
     begin: async (random): Promise<Ongoing> => {
-      const { chosen, index } = oneOf(servers, random)
-      const relax = await squeezeRedis(chosen)
+      const { chosen, index } = oneOf(places, random)
+      const relax = await squeezeRedis(chosen.current)
       return { target: `redis:${index}`, end: relax }
     },
   }

@@ -81,8 +81,25 @@ export function networkFaults(
       relay.hold(true)
       return () => relay.hold(false)
     }),
+    halfOpenFault(relays, ttlMs),
   ]
   return duplicate ? [...faults, duplicateFault(relays)] : faults
+}
+
+/**
+ * The servers' side of connections ends, and clients hear nothing of it: no FIN, no RST, no answer. A server that keeps locks
+ * by connection frees them at once. All connections of a relay, or each of them by a coin, since a pool of which every
+ * connection is dead recovers in another way than one that has a few.
+ */
+function halfOpenFault(relays: readonly TcpProxy[], ttlMs: number): StageFault {
+  return atRelays(relays, 'half-open', [300, 4 * ttlMs], (relay, random) => {
+    const isAll = random() < 0.5
+    relay.halfOpen(() => isAll || random() < 0.5)
+    return () => {
+      // The server's machine is back, and answers what it does not know with RST.
+      relay.cut(({ isHalfOpen }) => isHalfOpen)
+    }
+  })
 }
 
 /** All that clients send from their first byte on is sent once more, later. So their connections begin anew first. */

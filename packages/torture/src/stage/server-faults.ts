@@ -69,6 +69,11 @@ export function clockStepMs(ttlMs: number): number {
   return STEP_TTLS * ttlMs
 }
 
+/** By how much a clock is set: mostly forward, which ends leases early. */
+export function randomClockStep(ttlMs: number, random: Random): number {
+  return clockStepMs(ttlMs) * (random() < FORWARD_SHARE ? 1 : -1)
+}
+
 /** Somebody sets the wall clock of a server, mostly forward, and later puts it right. */
 export function clockFault(
   servers: readonly Pick<Server, 'stepClock'>[],
@@ -79,7 +84,7 @@ export function clockFault(
     lastsMs: [100, ttlMs],
     begin: async (random): Promise<Ongoing> => {
       const { chosen, index } = oneOf(servers, random)
-      const step = clockStepMs(ttlMs) * (random() < FORWARD_SHARE ? 1 : -1)
+      const step = randomClockStep(ttlMs, random)
       chosen.stepClock(step)
       return {
         target: `${what}:${index} ${step > 0 ? '+' : ''}${step} ms`,
@@ -98,7 +103,7 @@ export interface Group<S extends Server> {
 }
 
 /** Long enough for the others to choose another one. */
-const FAILOVER_MS = [3_000, 6_000] as const
+export const FAILOVER_MS = [3_000, 6_000] as const
 
 /** The leader crashes and comes back when another one leads. */
 export function failoverFault<S extends Server>(

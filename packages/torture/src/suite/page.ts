@@ -37,8 +37,7 @@ nothing behind, under any of its faults. Empty: the fault does not apply, or can
 
 const NOT_DONE = `## What is not covered
 
-- Sentinel and Cluster clients learn the addresses of their servers from the servers, so no relay stands between; there the
-  network faults are not done, only those of servers.
+- \`server-swap\` promotes a standby that lacks nothing. A standby that lacks the last writes is \`failover\`, on Redis only.
 - \`duplicate\` sends what a client sent once more over a connection of its own. On ZooKeeper, etcd and Consul that would make
   claims that belong to a living session, which nothing in a real network does.
 - \`clock\` sets the wall clock of Redis, PostgreSQL, MySQL, MariaDB, and of the processes that use an SQLite file. ZooKeeper, etcd,

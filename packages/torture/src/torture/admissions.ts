@@ -61,9 +61,12 @@ export function admissionsOf(
     ]
     const names = about.map(({ name }) => name)
     if (stage.guarantees.keptBy === 'connection' && lengthOf(violation) <= MOMENT_MICROS) names.push('stall')
-    const whyOf = (kind: ViolationKind): string | null => admits(stage.guarantees, stage, names, kind)
-    // A claim that is passed on keeps its fence: where two may have it at once, the other may have been given a higher one.
-    const why = whyOf(violation.kind) ?? (isPassedOn(violation, events) ? whyOf('overlap') : null)
+    const together = { lastedMs: lengthOf(violation) / 1_000, ttlMs: stage.ttlMs }
+    const whyOf = (kind: ViolationKind): string | null =>
+      admits(stage.guarantees, stage, names, kind, together)
+    // A claim keeps the fence that it was granted with. Where two may have it at once, the other may have a higher one.
+    const isOlder = isPassedOn(violation, events) || isReadLate(violation, events, stage.ttlMs)
+    const why = whyOf(violation.kind) ?? (isOlder ? whyOf('overlap') : null)
     return why === null ? violation : { ...violation, admitted: why }
   }
 }
@@ -102,6 +105,24 @@ function isPassedOn({ kind, resource, at, involved }: Violation, events: readonl
     if (v?.fence === undefined || t > earlier.from || processOf(p) !== processOf(later.p)) return false
     return BigInt(v.fence) < BigInt(fence) && BigInt(v.fence) / FENCE_STEP === BigInt(fence) / FENCE_STEP
   })
+}
+
+/**
+ * Whether the store granted the later of two holds before the earlier one, by the lease that its client counts with: it was
+ * sent for before the earlier hold began, and the answer was read after it, as by a process that was paused.
+ */
+function isReadLate(
+  { kind, resource, at, involved }: Violation,
+  events: readonly HistoryEvent[],
+  ttlMs: number,
+): boolean {
+  const [earlier, later] = involved ?? []
+  if (kind !== 'fence-order' || earlier === undefined || later === undefined) return false
+  const read = events.find(
+    ({ p, k, t, f, type }) => p === later.p && k === resource && t === at && f === 'acquire' && type === 'ok',
+  )
+  const until = read?.v?.until
+  return until !== undefined && until - ttlMs * 1_000 <= earlier.from
 }
 
 /** For how long all who are involved were so at the same time. */

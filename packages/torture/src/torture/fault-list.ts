@@ -7,18 +7,19 @@ const NETWORK = [
   'drop-replies',
   'delay',
   'late',
+  'half-open',
 ] as const satisfies readonly FaultName[]
 const SERVER = ['server-kill', 'server-pause'] as const satisfies readonly FaultName[]
 
 const OF_STORE: Readonly<Record<string, readonly FaultName[]>> = {
   memory: [],
   sqlite: ['clock'],
-  redis: [...NETWORK, 'duplicate', ...SERVER, 'clock', 'evict'],
-  'redis-sentinel': [...SERVER, 'failover'],
-  'redis-cluster': [...SERVER, 'failover'],
-  postgres: [...NETWORK, 'duplicate', ...SERVER, 'clock'],
-  mysql: [...NETWORK, 'duplicate', ...SERVER, 'clock'],
-  mariadb: [...NETWORK, 'duplicate', ...SERVER, 'clock'],
+  redis: [...NETWORK, 'duplicate', ...SERVER, 'server-swap', 'failover-clock', 'clock', 'evict'],
+  'redis-sentinel': [...NETWORK, 'duplicate', ...SERVER, 'failover', 'failover-clock', 'partition'],
+  'redis-cluster': [...NETWORK, 'duplicate', ...SERVER, 'failover', 'reshard', 'partition'],
+  postgres: [...NETWORK, 'duplicate', ...SERVER, 'server-swap', 'clock'],
+  mysql: [...NETWORK, 'duplicate', ...SERVER, 'server-swap', 'clock'],
+  mariadb: [...NETWORK, 'duplicate', ...SERVER, 'server-swap', 'clock'],
   zookeeper: [...NETWORK, ...SERVER],
   'zookeeper-ensemble': [...NETWORK, ...SERVER, 'failover', 'partition'],
   etcd: [...NETWORK, ...SERVER],

@@ -41,6 +41,12 @@ describe('what the guarantees admit', () => {
     [MONOTONIC, MEMCACHED, ['server-kill'], 'overlap'],
     [MONOTONIC, MEMCACHED, ['evict'], 'overlap'],
     [LEASE, REDIS, ['drop-replies'], 'unfair'],
+    [LEASE, REDIS, ['failover-clock'], 'overlap'],
+    [LEASE, REDIS, ['failover-clock', 'evict'], 'fence-order'],
+    [LEASE, SET_NX, ['failover-clock'], 'fence-order'],
+    [LEASE, SENTINEL, ['failover-clock'], 'fence-order'],
+    [CONNECTION, ADVISORY, ['half-open'], 'overlap'],
+    [CONNECTION, ADVISORY, ['server-swap'], 'tripwire'],
   ])('%o %o %j: %s', (promised, staged, faults, kind) => {
     expect(admits(promised, staged, faults, kind)).toMatch(/\.$/)
   })
@@ -53,7 +59,19 @@ describe('what the guarantees admit', () => {
     // Fences of `line` go on growing whatever is forgotten, where there is one master, unless the clock is set back as well;
     // and strict ones always.
     [LEASE, REDIS, ALL.filter((fault) => fault !== 'evict'), 'fence-order'],
-    [LEASE, REDIS, ALL.filter((fault) => fault !== 'clock'), 'fence-order'],
+    [LEASE, REDIS, ALL.filter((fault) => !fault.endsWith('clock')), 'fence-order'],
+    [LEASE, REDIS, ['failover-clock'], 'fence-order'],
+    // A lease ends by a clock whatever becomes of connections, and a promoted replica that lacks nothing forgets nothing.
+    [LEASE, REDIS, ['half-open', 'server-swap'], 'overlap'],
+    [ROWS, POSTGRES, ['half-open', 'server-swap'], 'overlap'],
+    [SESSION, ZOOKEEPER, ['half-open'], 'overlap'],
+    [LEASE, SENTINEL, ['half-open', 'cut', 'late', 'drop-replies', 'duplicate', 'partition'], 'overlap'],
+    // Slots move to another master key by key, and nothing is lost.
+    [LEASE, CLUSTER, ['reshard', 'half-open', 'partition'], 'overlap'],
+    [LEASE, CLUSTER, ['reshard'], 'fence-order'],
+    // It is about two holders, and not about fences.
+    [CONNECTION, ADVISORY, ['half-open', 'server-swap'], 'fence-order'],
+    [CONNECTION, ADVISORY, ['half-open', 'server-swap'], 'stale-write-accepted'],
     [LEASE, REDIS, ALL, 'fence-reused'],
     [LEASE, SENTINEL, ['kill', 'pause', 'stall', 'cut', 'late', 'partition', 'clock'], 'fence-order'],
     [ROWS, SENTINEL, ALL, 'fence-order'],
@@ -79,5 +97,19 @@ describe('what the guarantees admit', () => {
     [LEASE, SENTINEL, ALL, 'malformed'],
   ])('not %o %o %j: %s', (promised, staged, faults, kind) => {
     expect(admits(promised, staged, faults, kind)).toBeNull()
+  })
+})
+
+describe('a connection that is open at the client only', () => {
+  it.each([
+    [1_000, true],
+    [1_001, false],
+  ])('admits two holders for %i ms of a ttl of 1000 ms: %s', (lastedMs, isAdmitted) => {
+    for (const fault of ['half-open', 'server-swap'] as const) {
+      for (const kind of ['overlap', 'too-many-permits', 'reader-beside-writer'] as const) {
+        const why = admits(CONNECTION, ADVISORY, [fault], kind, { lastedMs, ttlMs: 1_000 })
+        expect(why !== null).toBe(isAdmitted)
+      }
+    }
   })
 })

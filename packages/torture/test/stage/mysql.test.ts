@@ -2,7 +2,7 @@ import { mysqlQuery } from 'holdfast-servers'
 import type { Stage } from '../../src/stage/stage.js'
 import { describeStages, NETWORK, portOf } from './stage-suite.js'
 
-const faults = [...NETWORK, 'duplicate', 'server-kill', 'server-pause', 'clock'] as const
+const faults = [...NETWORK, 'duplicate', 'server-kill', 'server-pause', 'server-swap', 'clock'] as const
 
 /** A row of somebody who never came back, whose lease is far too long. */
 async function plant(stage: Stage): Promise<() => Promise<void>> {

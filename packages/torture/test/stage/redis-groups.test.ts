@@ -1,8 +1,8 @@
-import { describeStages } from './stage-suite.js'
+import { describeStages, NETWORK } from './stage-suite.js'
 
-const faults = ['server-kill', 'server-pause', 'failover'] as const
+const faults = [...NETWORK, 'duplicate', 'server-kill', 'server-pause', 'failover', 'partition'] as const
 
 describeStages([
-  { store: 'redis-sentinel', recipe: 'line', faults },
-  { store: 'redis-cluster', recipe: 'line', faults },
+  { store: 'redis-sentinel', recipe: 'line', faults: [...faults, 'failover-clock'] },
+  { store: 'redis-cluster', recipe: 'line', faults: [...faults, 'reshard'] },
 ])

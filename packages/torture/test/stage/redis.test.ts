@@ -2,7 +2,16 @@ import { redisCommand } from 'holdfast-servers'
 import type { Stage } from '../../src/stage/stage.js'
 import { describeStages, NETWORK, portOf } from './stage-suite.js'
 
-const faults = [...NETWORK, 'duplicate', 'server-kill', 'server-pause', 'clock', 'evict'] as const
+const faults = [
+  ...NETWORK,
+  'duplicate',
+  'server-kill',
+  'server-pause',
+  'server-swap',
+  'failover-clock',
+  'clock',
+  'evict',
+] as const
 
 /** A key that nobody renews, and that does not end. */
 async function plant(stage: Stage): Promise<() => Promise<void>> {

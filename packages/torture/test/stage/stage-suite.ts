@@ -18,7 +18,14 @@ export interface Expected {
   readonly plant?: (stage: Stage) => Promise<() => Promise<void>>
 }
 
-export const NETWORK: readonly FaultName[] = ['cut', 'drop-requests', 'drop-replies', 'delay', 'late']
+export const NETWORK: readonly FaultName[] = [
+  'cut',
+  'drop-requests',
+  'drop-replies',
+  'delay',
+  'late',
+  'half-open',
+]
 
 /** While one of these is on, nobody gets a lock at a store that is one server. */
 const SILENT: readonly FaultName[] = [
@@ -77,6 +84,21 @@ function stageTests(definition: StageDefinition, { faults, plant }: Expected): v
       await ongoing.end()
       await attempt
       await canLock(stage)
+    })
+  }
+
+  if (faults.includes('late')) {
+    it('has no way past its relays', async () => {
+      const late = stage.faults.find(({ name }) => name === 'late')
+      // With these numbers it concerns all relays.
+      const ongoing = await late?.begin(() => 0.1)
+      const attempt = canLock(stage)
+      // A client that found the servers by themselves would need a fraction of this.
+      expect(
+        await Promise.race([attempt, sleep(portsOf(stage.url).length > 1 ? 2_000 : 200, 'waiting')]),
+      ).toBe('waiting')
+      await ongoing?.end()
+      await attempt
     })
   }
 

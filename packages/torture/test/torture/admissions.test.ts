@@ -131,3 +131,28 @@ test('the checker of the order of waiters knows the faults, so only a failover o
   expect(admittedBy({ ...WALL, ttlMs: 1_000 }, 'cut')).toBeUndefined()
   expect(admittedBy(sentinel, 'failover')).toMatch(/failover/)
 })
+
+test('the lower fence of a claim that was granted first and read last is admitted where two holders are, and no other', () => {
+  const given = (p: string, at: number, fence: bigint, until: number): HistoryEvent => {
+    const v = { fence: String(fence), until: until * SECOND }
+    return { t: at * SECOND, p, f: 'acquire', type: 'ok', k: 'a', v }
+  }
+  const tooLow: Violation = {
+    ...overlap(12, 'w2.1'),
+    kind: 'fence-order',
+    involved: [
+      { p: 'w1.1', from: 11.5 * SECOND, to: 11.8 * SECOND },
+      { p: 'w2.1', from: 12 * SECOND, to: 12.3 * SECOND },
+    ],
+  }
+  const stage = { ...WALL, ttlMs: 1_000 }
+  const clock = fault('clock', 'redis:0', 10, 11)
+  const other = given('w1.1', 11.5, 5n * FENCE_STEP, 12.5)
+  const late = given('w2.1', 12, 3n * FENCE_STEP, 12.4)
+  const admittedOf = (...events: HistoryEvent[]) => admissionsOf(stage, events)(tooLow).admitted
+
+  expect(admittedOf(...clock, other, late)).toMatch(/leases early/)
+  expect(admittedOf(other, late)).toBeUndefined()
+  // Its lease began after the other one had the lock: the store itself drew a fence that is too low.
+  expect(admittedOf(...clock, other, given('w2.1', 12, 3n * FENCE_STEP, 12.6))).toBeUndefined()
+})
