@@ -12,7 +12,7 @@ callbacks, memory on both sides, and the caller's own statements in transactions
   --deep            sizes for nightly runs; the growth of the heap is judged as well
   --acquisitions N  acquisitions of each kind of call in one round of the memory check
   --seed N          decides the random statements (default 1)
-  --side-by-side N  how many servers are used at the same time (default 4)
+  --side-by-side N  how many servers are used at the same time (default 6)
   --source DIR      judges a build of the library in this folder of packages, instead of the built library
   --mutants         plants faults in the library, one by one: each must be found, and the library itself must pass
 
@@ -53,7 +53,7 @@ export function readOptions(args: readonly string[]): Options {
     checks: values.check === undefined ? CHECKS : values.check.split(',').map(checkName),
     sizes: { ...sizes, acquisitions: whole('acquisitions', values.acquisitions, sizes.acquisitions) },
     seed: whole('seed', values.seed, 1),
-    sideBySide: whole('side-by-side', values['side-by-side'], 4),
+    sideBySide: whole('side-by-side', values['side-by-side'], 6),
     source: values.source ?? null,
     mutants: values.mutants === true,
   }

@@ -46,7 +46,7 @@ export const RECIPES: readonly RecipeDefinition[] = [
     recipe,
     server: 'zookeeper',
     ttlMs: 2_000,
-    place: async (url: string) => `${url}/${recipe}?recipe=${recipe}&sessionMs=4000`,
+    place: async (url: string) => `${url}/${recipe}?recipe=${recipe}&sessionMs=30000`,
   })),
   {
     store: 'etcd',
@@ -85,6 +85,11 @@ function sql(store: string, recipe: string): RecipeDefinition {
       return `${own}?recipe=${recipe}&max=${CONNECTIONS}`
     },
   }
+}
+
+/** With sessions as short as a check that waits for their end needs them. Elsewhere a busy machine must not end them. */
+export function shortUrlOf({ url }: Pick<Recipe, 'url'>): string {
+  return url.replace(/sessionMs=\d+/, 'sessionMs=5000')
 }
 
 /** Without the options of locks, for what has no recipes: records and the caller's own connections. */

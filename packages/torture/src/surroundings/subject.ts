@@ -22,7 +22,7 @@ export interface Sizes {
   readonly heap: boolean
 }
 
-export const SHORT: Sizes = { acquisitions: 24, callers: 6, sequences: 24, heap: false }
+export const SHORT: Sizes = { acquisitions: 24, callers: 6, sequences: 12, heap: false }
 export const DEEP: Sizes = { acquisitions: 4_000, callers: 60, sequences: 600, heap: true }
 
 /** One recipe of one store, with a place of its own in it. */
@@ -56,11 +56,12 @@ export interface Finding {
 /** Null: the recipe has nothing that this check is about. */
 export type Check = (subject: Subject) => Promise<readonly Finding[] | null>
 
-/** A name that no other check uses. */
 let names = 0
+
+/** A name that no other check uses, in this process or in another one. */
 export function freshName(what: string): string {
   names += 1
-  return `surroundings-${what}-${names}`
+  return `surroundings-${what}-${process.pid}-${names}`
 }
 
 /** The module `library.ts` as text, for builds of the library from its source. */

@@ -7,12 +7,13 @@
 import { context } from '../surroundings/checks/context.js'
 import { memory } from '../surroundings/checks/memory.js'
 import { probeFor } from '../surroundings/probes/index.js'
+import { statements } from '../surroundings/checks/statements.js'
 import { seeded } from '../surroundings/random.js'
 import type { WorkerReport, WorkerSetup } from '../surroundings/run.js'
 import type { Check, CheckName, Finding, Library, Subject } from '../surroundings/subject.js'
 import { messageOf } from '../surroundings/waiting.js'
 
-const IN_WORKER: Readonly<Partial<Record<CheckName, Check>>> = { context, memory }
+const IN_WORKER: Readonly<Partial<Record<CheckName, Check>>> = { context, memory, statements }
 
 const setup = JSON.parse(process.argv[2] ?? '{}') as WorkerSetup
 const { recipe, sizes, seed } = setup
@@ -24,6 +25,8 @@ const subject: Subject = {
   probe: probeFor(recipe),
 }
 
+// A check that waits for a callback would otherwise end the process.
+const running = setInterval(() => {}, 1_000)
 for (const check of setup.checks) {
   await new Promise<void>((resolve) => {
     const report = (findings: readonly Finding[] | null): void => {
@@ -34,6 +37,7 @@ for (const check of setup.checks) {
     )
   })
 }
+clearInterval(running)
 process.disconnect()
 
 function stackOf(error: unknown): string {

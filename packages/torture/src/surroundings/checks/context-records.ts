@@ -2,7 +2,7 @@
 
 import type { RunContext } from 'holdfast/idempotency'
 import { freshName } from '../subject.js'
-import { deferred, LIMIT_MS, within } from '../waiting.js'
+import { deferred, LIMIT_MS, messageOf, within } from '../waiting.js'
 import type { Scene } from './context.js'
 import { targetOf } from './lifetime-cases.js'
 
@@ -38,14 +38,17 @@ export async function idempotentCallers({ contexts, subject }: Scene, url: strin
     const keys = Array.from({ length: subject.sizes.callers }, () => freshName('record'))
     const first = keys.map((key) => contexts.as('caller of an idempotent run', (me) => run(me, key)))
     const lost = contexts.as('caller of a run that takes too long', async (me) => {
+      let outcome = 'the run ended well'
       const aborted = deferred<void>()
       const work = async ({ signal }: RunContext): Promise<void> => {
         await contexts.onAbort(me, 'an idempotent run() with maxRunMs', signal)
         aborted.resolve()
       }
-      await idempotency.run(targetOf(freshName('long')), work, { maxRunMs: MAX_RUN_MS }).catch(() => null)
+      await idempotency.run(targetOf(freshName('long')), work, { maxRunMs: MAX_RUN_MS }).catch((error: unknown) => {
+        outcome = messageOf(error)
+      })
       if ((await within(aborted.promise.then(() => true))) === null) {
-        contexts.findings.push({ what: 'abort listener, maxRunMs', message: 'was never called' })
+        contexts.findings.push({ what: 'abort listener, maxRunMs', message: `was never called: ${outcome}` })
       }
     })
     await Promise.all([...first, lost])

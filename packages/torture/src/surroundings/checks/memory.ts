@@ -1,2 +1,127 @@
-import type { Check } from '../subject.js'
-export const memory: Check = async () => null
+/**
+ * Memory: what lives in the process and what the server keeps is the same after N acquisitions and after 2N. Nothing is
+ * measured in bytes of the heap unless there are many acquisitions; objects are counted instead.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { recordsUrlOf } from '../places.js'
+import type { Counts } from '../probes/probe.js'
+import { type Check, type Finding, freshName, type Subject } from '../subject.js'
+import { came, messageOf } from '../waiting.js'
+import { abandonedReaders, OF_CONNECTIONS } from './memory-readers.js'
+import { WORK, type Workplace } from './memory-work.js'
+import { objectCounts } from './objects.js'
+
+/** What was seen after one round. */
+interface Measured {
+  readonly server: Counts
+  readonly objects: Counts
+  readonly heapBytes: number
+}
+
+/** The first rounds fill caches and pools. */
+const WARM_UP_ROUNDS = 2
+const ROUNDS = 3
+/** A leak adds at least one object for each of the calls of the kind that leaks, and there are at least this many of them. */
+const SLOWEST_SHARE = 4
+/** With many acquisitions, bytes of the heap that may stay for each. A closure takes more. */
+const HEAP_BYTES_PER_ACQUISITION = 24
+/** A server may need a moment to notice that something is over. */
+const SETTLE_MS = 5_000
+
+export const memory: Check = async (subject) => {
+  const { library, url, sizes, ttlMs } = subject
+  const warnings: Error[] = []
+  const warned = (warning: Error): unknown => warnings.push(warning)
+  process.on('warning', warned)
+  const recordsUrl = recordsUrlOf(subject)
+  const place: Workplace = {
+    locks: await library.holdfast.connect(url),
+    other: await library.holdfast.connect(url),
+    idempotency: recordsUrl === null ? null : await library.idempotency.connectIdempotency(recordsUrl),
+    signal: new AbortController().signal,
+    name: freshName('memory'),
+    ttlMs,
+  }
+  const findings: Finding[] = []
+  try {
+    for (let round = 0; round < WARM_UP_ROUNDS; round += 1) await workRound(place, Math.min(sizes.acquisitions, 200))
+    const measured: Measured[] = []
+    for (let round = 0; round < ROUNDS; round += 1) {
+      await workRound(place, sizes.acquisitions)
+      measured.push(await measure(subject, place, measured.at(-1)))
+    }
+    findings.push(...judge(measured, subject))
+    findings.push(...(await abandonedReaders(subject, place)))
+  } finally {
+    await Promise.allSettled([place.locks.close(), place.other.close(), place.idempotency?.close()])
+    process.off('warning', warned)
+  }
+  findings.push(...warnings.filter(isLeakWarning).map(asFinding))
+  return findings
+}
+
+async function workRound(place: Workplace, times: number): Promise<void> {
+  for (const { name, applies, run } of WORK) {
+    if (!applies(place)) continue
+    try {
+      await run(place, times)
+    } catch (error) {
+      throw new Error(`${name}: ${messageOf(error)}`, { cause: error })
+    }
+  }
+}
+
+/** Waits, within limits, until the server has no more than after the last round. */
+async function measure({ probe }: Subject, { signal }: Workplace, before: Measured | undefined): Promise<Measured> {
+  let server = await probe()
+  if (before !== undefined) {
+    await came(
+      async () => {
+        server = await probe()
+        return Object.entries(server).every(([name, count]) => count <= (before.server[name] ?? 0))
+      },
+      { limitMs: SETTLE_MS, pauseMs: 100 },
+    )
+  } else await sleep(100)
+  const objects = await objectCounts(signal)
+  return { server, objects, heapBytes: process.memoryUsage().heapUsed }
+}
+
+function judge(measured: readonly Measured[], { sizes: { acquisitions, heap } }: Subject): readonly Finding[] {
+  const few = Math.max(3, Math.floor(acquisitions / SLOWEST_SHARE / 2))
+  const findings = [
+    ...grown('on the server', measured.map(({ server }) => server), (name) => (OF_CONNECTIONS.test(name) ? few : 1)),
+    ...grown('in the process', measured.map(({ objects }) => objects), () => few),
+  ]
+  if (heap) {
+    const bytes = least(measured.map(({ heapBytes }) => heapBytes)) / acquisitions
+    if (bytes > HEAP_BYTES_PER_ACQUISITION) {
+      findings.push({ what: 'heap', message: `grows by ${bytes.toFixed(0)} bytes for each acquisition` })
+    }
+  }
+  return findings
+}
+
+/** What grows in every round, by at least so much. What grows once and stays is a cache. */
+function grown(where: string, rounds: readonly Counts[], atLeast: (name: string) => number): readonly Finding[] {
+  const names = Object.keys(rounds.at(-1) ?? {})
+  return names.flatMap((name) => {
+    const counts = rounds.map((counts) => counts[name] ?? 0)
+    if (least(counts) < atLeast(name)) return []
+    return [{ what: name, message: `grows ${where} from round to round: ${counts.join(', ')}` }]
+  })
+}
+
+/** The smallest step from one to the next. */
+function least(values: readonly number[]): number {
+  return Math.min(...values.slice(1).map((value, index) => value - (values[index] ?? 0)))
+}
+
+function isLeakWarning({ name }: Error): boolean {
+  return name === 'MaxListenersExceededWarning'
+}
+
+function asFinding({ name, message }: Error): Finding {
+  return { what: name, message }
+}
