@@ -22,7 +22,7 @@ export interface Sizes {
   readonly heap: boolean
 }
 
-export const SHORT: Sizes = { acquisitions: 24, callers: 6, sequences: 12, heap: false }
+export const SHORT: Sizes = { acquisitions: 20, callers: 4, sequences: 10, heap: false }
 export const DEEP: Sizes = { acquisitions: 4_000, callers: 60, sequences: 600, heap: true }
 
 /** One recipe of one store, with a place of its own in it. */

@@ -15,7 +15,8 @@ const NOBODY = 'no caller'
 
 /** Events that the library publishes for itself, in the context of no caller. */
 const OWN_EVENTS: ReadonlySet<unknown> = new Set(['renewed', 'renewal-failed', 'sleep-noticed'])
-const GC_ROUNDS = 40
+/** Longer than the timers of idle connections in the drivers. */
+const COLLECTED_WITHIN_MS = 25_000
 
 export class Contexts {
   readonly findings: Finding[] = []
@@ -102,8 +103,9 @@ export class Contexts {
     const { gc } = globalThis
     if (gc === undefined) throw new Error('This check needs `node --expose-gc`.')
     let left: string[] = []
-    for (let round = 0; round < GC_ROUNDS; round += 1) {
-      await sleep(round < GC_ROUNDS / 2 ? 5 : 100)
+    const end = performance.now() + COLLECTED_WITHIN_MS
+    for (let pauseMs = 5; performance.now() < end; pauseMs = Math.min(2 * pauseMs, 1_000)) {
+      await sleep(pauseMs)
       gc()
       left = [...this.#kept].flatMap(([caller, ref]) => (ref.deref() === undefined ? [] : [caller]))
       if (left.length === 0) return

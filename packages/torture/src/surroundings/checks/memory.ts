@@ -20,9 +20,10 @@ interface Measured {
 }
 
 /** The first rounds fill caches and pools. */
-const WARM_UP_ROUNDS = 2
+const WARM_UP_ROUNDS = 1
 const ROUNDS = 3
-/** A leak adds at least one object for each of the calls of the kind that leaks, and there are at least this many of them. */
+const ROUNDS_MAX = 7
+/** Of the slowest kinds of calls there are this many times fewer. */
 const SLOWEST_SHARE = 4
 /** With many acquisitions, bytes of the heap that may stay for each. A closure takes more. */
 const HEAP_BYTES_PER_ACQUISITION = 24
@@ -47,11 +48,14 @@ export const memory: Check = async (subject) => {
   try {
     for (let round = 0; round < WARM_UP_ROUNDS; round += 1) await workRound(place, Math.min(sizes.acquisitions, 200))
     const measured: Measured[] = []
-    for (let round = 0; round < ROUNDS; round += 1) {
+    // What seems to grow is looked at for longer: a cache or a pool that fills up stops growing, and a leak does not.
+    let growing: readonly Finding[] = []
+    for (let round = 0; round < ROUNDS || (round < ROUNDS_MAX && growing.length > 0); round += 1) {
       await workRound(place, sizes.acquisitions)
       measured.push(await measure(subject, place, measured.at(-1)))
+      growing = judge(measured, subject)
     }
-    findings.push(...judge(measured, subject))
+    findings.push(...growing)
     findings.push(...(await abandonedReaders(subject, place)))
   } finally {
     await Promise.allSettled([place.locks.close(), place.other.close(), place.idempotency?.close()])
@@ -89,7 +93,8 @@ async function measure({ probe }: Subject, { signal }: Workplace, before: Measur
 }
 
 function judge(measured: readonly Measured[], { sizes: { acquisitions, heap } }: Subject): readonly Finding[] {
-  const few = Math.max(3, Math.floor(acquisitions / SLOWEST_SHARE / 2))
+  // A leak adds at least one closure for each call of the kind that leaks.
+  const few = Math.floor(acquisitions / SLOWEST_SHARE)
   const findings = [
     ...grown('on the server', measured.map(({ server }) => server), (name) => (OF_CONNECTIONS.test(name) ? few : 1)),
     ...grown('in the process', measured.map(({ objects }) => objects), () => few),

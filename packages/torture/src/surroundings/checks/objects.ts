@@ -9,8 +9,8 @@ interface QueryObjects {
   queryObjects?(constructor: unknown, options: { readonly format: 'count' }): number
 }
 
-/** `Function` counts closures, and so listeners of every kind. Each count walks the heap, so there are few. */
-const CLASSES: Readonly<Record<string, unknown>> = { functions: Function, objects: Object }
+/** `Function` counts closures, and so listeners of every kind. A count walks the heap, so there is one. */
+const CLASSES: Readonly<Record<string, unknown>> = { functions: Function }
 
 /** After everything that was under way has ended: objects by class, what the signal has, and what keeps the loop running. */
 export async function objectCounts(signal: AbortSignal): Promise<Counts> {

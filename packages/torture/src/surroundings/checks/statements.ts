@@ -11,6 +11,7 @@ import { type SqlPlace, sqlPlaceOf } from './sql.js'
 import { describeSteps, randomSteps, type Step, sqlOf, TransactionModel } from './statement-model.js'
 
 const WAIT_MS = 60_000
+const IN_FAILED_TRANSACTION = '25P02'
 
 export const statements: Check = async (subject) => {
   const isTransactions = ['for-update', 'advisory-xact'].includes(subject.recipe)
@@ -104,6 +105,8 @@ async function judge(outcome: Outcome, place: SqlPlace): Promise<readonly Findin
   if (model.isEnded) {
     if (isResolved) return [{ what, message: 'the caller ended the transaction, and transaction() resolved' }]
     const reason: unknown = Reflect.get(Object(error), 'reason')
+    // A transaction that the caller began instead may itself be aborted, and then PostgreSQL answers nothing else.
+    if (codeOf(error) === IN_FAILED_TRANSACTION) return []
     if (codeOf(error) === 'LOCK_LOST' && reason === 'transaction-ended') return []
     return [{ what, message: `rejected with ${messageOf(error)}, not with the reason transaction-ended` }]
   }
