@@ -100,7 +100,7 @@ function judge(measured: readonly Measured[], { sizes: { acquisitions, heap } }:
     ...grown('in the process', measured.map(({ objects }) => objects), () => few),
   ]
   if (heap) {
-    const bytes = least(measured.map(({ heapBytes }) => heapBytes)) / acquisitions
+    const bytes = Math.min(...stepsOf(measured.map(({ heapBytes }) => heapBytes))) / acquisitions
     if (bytes > HEAP_BYTES_PER_ACQUISITION) {
       findings.push({ what: 'heap', message: `grows by ${bytes.toFixed(0)} bytes for each acquisition` })
     }
@@ -108,19 +108,25 @@ function judge(measured: readonly Measured[], { sizes: { acquisitions, heap } }:
   return findings
 }
 
-/** What grows in every round, by at least so much. What grows once and stays is a cache. */
+/** What grows by at least so much in every round but one, because a collection may come late. What grows once is a cache. */
 function grown(where: string, rounds: readonly Counts[], atLeast: (name: string) => number): readonly Finding[] {
   const names = Object.keys(rounds.at(-1) ?? {})
   return names.flatMap((name) => {
     const counts = rounds.map((counts) => counts[name] ?? 0)
-    if (least(counts) < atLeast(name)) return []
+    if (!isGrowing(counts, atLeast(name))) return []
     return [{ what: name, message: `grows ${where} from round to round: ${counts.join(', ')}` }]
   })
 }
 
-/** The smallest step from one to the next. */
-function least(values: readonly number[]): number {
-  return Math.min(...values.slice(1).map((value, index) => value - (values[index] ?? 0)))
+function isGrowing(counts: readonly number[], atLeast: number): boolean {
+  const steps = stepsOf(counts)
+  const large = steps.filter((step) => step >= atLeast).length
+  const total = (counts.at(-1) ?? 0) - (counts[0] ?? 0)
+  return steps.length > 0 && large >= Math.max(1, steps.length - 1) && total >= atLeast * steps.length
+}
+
+function stepsOf(values: readonly number[]): readonly number[] {
+  return values.slice(1).map((value, index) => value - (values[index] ?? 0))
 }
 
 function isLeakWarning({ name }: Error): boolean {
