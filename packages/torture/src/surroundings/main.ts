@@ -24,7 +24,8 @@ async function main(options: Options): Promise<number> {
   }
   if (options.mutants) return await mutants(options)
   const definitions = chosen(options.only)
-  if (definitions.length === 0) throw new Error(`There is no recipe with ${JSON.stringify(options.only)} in its name.`)
+  if (definitions.length === 0)
+    throw new Error(`There is no recipe with ${JSON.stringify(options.only)} in its name.`)
   const folder = mkdtempSync(fileURLToPath(new URL('build-', import.meta.url)))
   try {
     const results = await runAll(definitions, {
@@ -44,7 +45,8 @@ async function mutants(options: Options): Promise<number> {
   const wanted = SURROUNDING_MUTANTS.filter(({ name, store, check }) =>
     [name, store, check].some((text) => text.includes(options.only)),
   )
-  if (wanted.length === 0) throw new Error(`There is no mutant with ${JSON.stringify(options.only)} in its name.`)
+  if (wanted.length === 0)
+    throw new Error(`There is no mutant with ${JSON.stringify(options.only)} in its name.`)
   const folder = mkdtempSync(fileURLToPath(new URL('mutants-', import.meta.url)))
   try {
     const hunted = await huntMutants(wanted, {
@@ -55,7 +57,9 @@ async function mutants(options: Options): Promise<number> {
     })
     const caught = hunted.filter(({ kind }) => kind === 'caught').length
     const missing = hunted.filter(({ kind }) => kind === 'not run').length
-    console.log(`\n${caught} of ${hunted.length - missing} mutants were caught${missing > 0 ? `; ${missing} were not run` : ''}.`)
+    console.log(
+      `\n${caught} of ${hunted.length - missing} mutants were caught${missing > 0 ? `; ${missing} were not run` : ''}.`,
+    )
     return hunted.every(({ kind, required }) => kind !== 'missed' && !required) ? 0 : 1
   } finally {
     rmSync(folder, { recursive: true, force: true })

@@ -61,7 +61,8 @@ export function readOptions(args: readonly string[]): Options {
 
 function checkName(text: string): CheckName {
   const found = CHECKS.find((name) => name === text.trim())
-  if (found === undefined) throw new Error(`There is no check ${JSON.stringify(text)}; the checks are ${CHECKS.join(', ')}.`)
+  if (found === undefined)
+    throw new Error(`There is no check ${JSON.stringify(text)}; the checks are ${CHECKS.join(', ')}.`)
   return found
 }
 

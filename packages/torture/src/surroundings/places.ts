@@ -21,7 +21,13 @@ const QUERY_MS = 60_000
 const CONNECTIONS = 12
 
 export const RECIPES: readonly RecipeDefinition[] = [
-  { store: 'memory', recipe: 'line', server: 'memory', ttlMs: TTL_MS, place: async () => `memory:${randomUUID()}` },
+  {
+    store: 'memory',
+    recipe: 'line',
+    server: 'memory',
+    ttlMs: TTL_MS,
+    place: async () => `memory:${randomUUID()}`,
+  },
   { store: 'sqlite', recipe: 'line', server: 'sqlite', ttlMs: TTL_MS, place: async (url) => url },
   ...['line', 'set-nx'].map((recipe, index) => ({
     store: 'redis',

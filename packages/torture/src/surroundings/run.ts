@@ -4,12 +4,12 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { isRequired } from '../suite/runs.js'
 import { SharedServers } from '../lab/mutants/servers.js'
 import { StoreNotHere } from '../lab/scene.js'
+import { isRequired } from '../suite/runs.js'
 import { lifetime } from './checks/lifetime.js'
 import * as builtLibrary from './library.js'
-import { type RecipeDefinition, RECIPES, recordsUrlOf } from './places.js'
+import { RECIPES, type RecipeDefinition, recordsUrlOf } from './places.js'
 import type { CheckName, Finding, Recipe, Sizes } from './subject.js'
 
 /** What came of one check of one recipe. */
@@ -159,7 +159,12 @@ async function runWorker(
   const results = new Map<CheckName, Checked>()
   if (checks.length === 0) return results
   const setup: WorkerSetup = { library: program, recipe, checks, sizes, seed }
-  const file = join(createRequire(import.meta.url).resolve('holdfast-torture'), '..', 'workers', 'surroundings.js')
+  const file = join(
+    createRequire(import.meta.url).resolve('holdfast-torture'),
+    '..',
+    'workers',
+    'surroundings.js',
+  )
   const worker = fork(file, [JSON.stringify(setup)], {
     execArgv: ['--expose-gc'],
     stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
@@ -168,9 +173,7 @@ async function runWorker(
   worker.stderr?.setEncoding('utf8').on('data', (text: string) => {
     errors += text
   })
-  worker.on('message', ({ check, findings }: WorkerReport) =>
-    results.set(check, outcomeOf(findings)),
-  )
+  worker.on('message', ({ check, findings }: WorkerReport) => results.set(check, outcomeOf(findings)))
   const [code, signal] = (await once(worker, 'close')) as [number | null, string | null]
   for (const check of checks) {
     if (results.has(check)) continue

@@ -1,7 +1,7 @@
 /** What a check gets, and what it returns. */
 
-import type { Seeded } from './random.js'
 import type { ServerProbe } from './probes/probe.js'
+import type { Seeded } from './random.js'
 
 export type Library = typeof import('./library.js')
 

@@ -3,8 +3,14 @@ import type { Checked, RecipeResult } from './run.js'
 import type { CheckName } from './subject.js'
 
 /** One line for each recipe with a column for each check, and what was found below it. */
-export function tableLines(results: readonly RecipeResult[], checks: readonly CheckName[]): readonly string[] {
-  const rows = [['STORE', 'RECIPE', ...checks.map((check) => check.toUpperCase()), 'SECONDS'], ...results.map((result) => cellsOf(result, checks))]
+export function tableLines(
+  results: readonly RecipeResult[],
+  checks: readonly CheckName[],
+): readonly string[] {
+  const rows = [
+    ['STORE', 'RECIPE', ...checks.map((check) => check.toUpperCase()), 'SECONDS'],
+    ...results.map((result) => cellsOf(result, checks)),
+  ]
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const lines = rows.map((row) =>
     row
@@ -20,7 +26,12 @@ function cellsOf(result: RecipeResult, checks: readonly CheckName[]): string[] {
   if (result.kind === 'not run') {
     return [store, recipe, `not run${result.required ? ', but required' : ''}: ${result.reason}`]
   }
-  return [store, recipe, ...checks.map((check) => cellOf(result.checks.get(check))), (result.tookMs / 1_000).toFixed(1)]
+  return [
+    store,
+    recipe,
+    ...checks.map((check) => cellOf(result.checks.get(check))),
+    (result.tookMs / 1_000).toFixed(1),
+  ]
 }
 
 function cellOf(checked: Checked | undefined): string {

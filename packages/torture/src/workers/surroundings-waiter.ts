@@ -6,7 +6,11 @@
  */
 
 import { holdAs } from '../surroundings/checks/holding.js'
-import { LIFETIME_CASES, type LifetimeCase, type WaitingTools } from '../surroundings/checks/lifetime-cases.js'
+import {
+  LIFETIME_CASES,
+  type LifetimeCase,
+  type WaitingTools,
+} from '../surroundings/checks/lifetime-cases.js'
 import type { FromWaiter, ToWaiter, WaiterSetup } from '../surroundings/checks/lifetime-protocol.js'
 import type { Library } from '../surroundings/subject.js'
 import { messageOf } from '../surroundings/waiting.js'
@@ -51,7 +55,9 @@ await inTurn()
 
 async function inTurn(): Promise<void> {
   const { guarantees } = locks
-  const cases = LIFETIME_CASES.filter((each) => each.applies(guarantees, setup.recordsUrl) && each.name.includes(setup.only))
+  const cases = LIFETIME_CASES.filter(
+    (each) => each.applies(guarantees, setup.recordsUrl) && each.name.includes(setup.only),
+  )
   for (const [index, each] of cases.entries()) await play(each, `${setup.prefix}-${index}`)
   const holding = await library.holdfast.connect(setup.url)
   await holding.mutex(`${setup.prefix}-kept`).acquire()

@@ -6,8 +6,8 @@
 
 import { context } from '../surroundings/checks/context.js'
 import { memory } from '../surroundings/checks/memory.js'
-import { probeFor } from '../surroundings/probes/index.js'
 import { statements } from '../surroundings/checks/statements.js'
+import { probeFor } from '../surroundings/probes/index.js'
 import { seeded } from '../surroundings/random.js'
 import type { WorkerReport, WorkerSetup } from '../surroundings/run.js'
 import type { Check, CheckName, Finding, Library, Subject } from '../surroundings/subject.js'

@@ -3,7 +3,13 @@
 import { asyncContexts } from '../../core/async-context.js'
 import { DeadlockError, LockTimeoutError, SerializationError, UnsupportedError } from '../../core/errors.js'
 import type { Row, SqlLink, SqlResult, SqlSession, Statement } from '../sql/link.js'
-import { answeredInTime, connected, PooledSession, releaseOutside, type ServerName } from '../sql/pooled-session.js'
+import {
+  answeredInTime,
+  connected,
+  PooledSession,
+  releaseOutside,
+  type ServerName,
+} from '../sql/pooled-session.js'
 import type { MysqlConnection, MysqlCoreConnection, MysqlDone, MysqlPool } from './client.js'
 import { connectError, errno, mysqlError } from './errors.js'
 import { splitScript } from './schema.js'

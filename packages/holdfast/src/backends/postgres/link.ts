@@ -3,7 +3,13 @@
 import { asyncContexts } from '../../core/async-context.js'
 import { BackendUnavailableError, OutcomeUnknownError } from '../../core/errors.js'
 import type { SqlLink, SqlResult, SqlSession, Statement } from '../sql/link.js'
-import { answeredInTime, connected, PooledSession, releaseOutside, type ServerName } from '../sql/pooled-session.js'
+import {
+  answeredInTime,
+  connected,
+  PooledSession,
+  releaseOutside,
+  type ServerName,
+} from '../sql/pooled-session.js'
 import type { PgClient, PgPool } from './client.js'
 import { postgresError } from './errors.js'
 

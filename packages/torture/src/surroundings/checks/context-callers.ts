@@ -1,6 +1,6 @@
 /** Callers that contend for one name, in one process and in two, with every primitive. */
 
-import type { Lockable, Hold } from 'holdfast'
+import type { Hold, Lockable } from 'holdfast'
 import { freshName } from '../subject.js'
 import type { Scene } from './context.js'
 
@@ -33,13 +33,19 @@ export async function callers({ contexts, locks, other, subject }: Scene): Promi
 }
 
 /** The signal of a caller is aborted by another one. */
-async function abortedCallers({ contexts, locks }: Pick<Scene, 'contexts' | 'locks'>, name: string): Promise<void> {
+async function abortedCallers(
+  { contexts, locks }: Pick<Scene, 'contexts' | 'locks'>,
+  name: string,
+): Promise<void> {
   const controller = new AbortController()
   const waiting = contexts.as('caller that gives up', async (me) => {
     const outcome = await locks
       .mutex(name)
       .acquire({ signal: controller.signal })
-      .then((hold) => hold.release(), () => null)
+      .then(
+        (hold) => hold.release(),
+        () => null,
+      )
     contexts.expect(me, 'an aborted acquire()')
     return outcome
   })

@@ -44,9 +44,11 @@ export async function idempotentCallers({ contexts, subject }: Scene, url: strin
         await contexts.onAbort(me, 'an idempotent run() with maxRunMs', signal)
         aborted.resolve()
       }
-      await idempotency.run(targetOf(freshName('long')), work, { maxRunMs: MAX_RUN_MS }).catch((error: unknown) => {
-        outcome = messageOf(error)
-      })
+      await idempotency
+        .run(targetOf(freshName('long')), work, { maxRunMs: MAX_RUN_MS })
+        .catch((error: unknown) => {
+          outcome = messageOf(error)
+        })
       if ((await within(aborted.promise.then(() => true))) === null) {
         contexts.findings.push({ what: 'abort listener, maxRunMs', message: `was never called: ${outcome}` })
       }

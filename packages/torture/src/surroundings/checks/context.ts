@@ -7,10 +7,10 @@ import type { Hold, Locks } from 'holdfast'
 import { recordsUrlOf, shortUrlOf } from '../places.js'
 import { type Check, type Finding, freshName, type Subject } from '../subject.js'
 import { LIMIT_MS, within } from '../waiting.js'
-import { Contexts } from './contexts.js'
 import { callers, electionAndRuns } from './context-callers.js'
 import { idempotentCallers } from './context-records.js'
 import { sqlCallers } from './context-sql.js'
+import { Contexts } from './contexts.js'
 import { type Relayed, relayed } from './relayed.js'
 
 /** What the scenarios share. `locks` is judged; `other` is another client of the same store. */

@@ -85,7 +85,10 @@ export class Contexts {
     if (type === 'requested') this.#callerOf.set(acquisition, seen)
     const caller = this.#callerOf.get(acquisition)
     if (caller === undefined || caller === seen) return
-    this.#add(`event ${String(type)} of ${String(resource)}`, `of ${caller}, published in the context of ${seen}`)
+    this.#add(
+      `event ${String(type)} of ${String(resource)}`,
+      `of ${caller}, published in the context of ${seen}`,
+    )
   }
 
   /** The keys of this check are used by one caller each. */
@@ -110,7 +113,10 @@ export class Contexts {
       left = [...this.#kept].flatMap(([caller, ref]) => (ref.deref() === undefined ? [] : [caller]))
       if (left.length === 0) return
     }
-    this.#add('retained contexts', `${left.length} of ${this.#kept.size} are still reachable: ${left.slice(0, 6).join(', ')}`)
+    this.#add(
+      'retained contexts',
+      `${left.length} of ${this.#kept.size} are still reachable: ${left.slice(0, 6).join(', ')}`,
+    )
   }
 
   #add(what: string, message: string): void {

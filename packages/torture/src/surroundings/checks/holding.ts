@@ -47,7 +47,10 @@ async function acquireAll(held: Held, name: string, client: Locks): Promise<read
       return [await client.mutex(`${name}-2`).acquire()]
     case 'leader':
       return [await client.election(name).campaign()]
-    default:
+    case 'mutex':
+    case 'run':
       return [await client.mutex(name).acquire()]
+    case 'none':
+      return []
   }
 }

@@ -14,7 +14,7 @@ export interface WaitingTools {
   /** For idempotent runs; null where the store keeps no records. */
   readonly recordsUrl: string | null
   /** Announces the wait. What is awaited ends some time after. */
-  waiting(): void
+  readonly waiting: () => void
 }
 
 export interface LifetimeCase {
@@ -113,7 +113,8 @@ export const LIFETIME_CASES: readonly LifetimeCase[] = [
         const running = idempotency.run(targetOf(name), () => 'second', { inFlight: { waitMs: WAIT_MS } })
         waiting()
         const { value } = await running
-        if (value !== 'first') throw new Error(`The result of the other run was expected, not ${String(value)}.`)
+        if (value !== 'first')
+          throw new Error(`The result of the other run was expected, not ${String(value)}.`)
       } finally {
         await idempotency.close()
       }

@@ -55,7 +55,12 @@ export async function lifetime(
 
 /** The built program, wherever this module itself is loaded from. */
 function programFile(): string {
-  return join(createRequire(import.meta.url).resolve('holdfast-torture'), '..', 'workers', 'surroundings-waiter.js')
+  return join(
+    createRequire(import.meta.url).resolve('holdfast-torture'),
+    '..',
+    'workers',
+    'surroundings-waiter.js',
+  )
 }
 
 class WaiterRun {
@@ -127,7 +132,10 @@ class WaiterRun {
         this.#last = message.what
         return
       case 'would have ended':
-        return this.#add(message.what, 'the process would have ended with exit code 0 while the caller waited')
+        return this.#add(
+          message.what,
+          'the process would have ended with exit code 0 while the caller waited',
+        )
       case 'failed':
         this.#last = message.what
         return this.#add(message.what, message.message)

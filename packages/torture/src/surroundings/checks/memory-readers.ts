@@ -26,7 +26,8 @@ export async function abandonedReaders(
     const length = store === 'redis' ? READERS.redis : READERS.others
     await Promise.all(Array.from({ length }, () => lock.read().tryAcquire(fixed).catch(leaveUnknown)))
     const areOver = await came(async () => (await locks.inspect(name)).holders.length === 0)
-    if (!areOver) return [{ what: 'readers with a fixed lease', message: 'still hold the lock after their lease' }]
+    if (!areOver)
+      return [{ what: 'readers with a fixed lease', message: 'still hold the lock after their lease' }]
     // The next reader is what tidies up; there is no writer that would.
     await (await lock.read().acquire()).release()
     seen.push(Object.entries(await probe()).filter(([what]) => !OF_CONNECTIONS.test(what)))

@@ -121,7 +121,9 @@ export const WORK: readonly WorkKind[] = [
         await idempotency?.run(targetOf(`${name}-key`), () => 'done', { signal })
       })
       await repeat(Math.ceil(times / SLOW), async () => {
-        const failing = idempotency?.run(targetOf(`${name}-failing`), () => Promise.reject(new Error('no')), { signal })
+        const failing = idempotency?.run(targetOf(`${name}-failing`), () => Promise.reject(new Error('no')), {
+          signal,
+        })
         await failing?.catch((error: unknown) => {
           if (codeOf(error) !== undefined) throw error
         })

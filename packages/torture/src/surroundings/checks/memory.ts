@@ -46,7 +46,8 @@ export const memory: Check = async (subject) => {
   }
   const findings: Finding[] = []
   try {
-    for (let round = 0; round < WARM_UP_ROUNDS; round += 1) await workRound(place, Math.min(sizes.acquisitions, 200))
+    for (let round = 0; round < WARM_UP_ROUNDS; round += 1)
+      await workRound(place, Math.min(sizes.acquisitions, 200))
     const measured: Measured[] = []
     // What seems to grow is looked at for longer: a cache or a pool that fills up stops growing, and a leak does not.
     let growing: readonly Finding[] = []
@@ -77,7 +78,11 @@ async function workRound(place: Workplace, times: number): Promise<void> {
 }
 
 /** Waits, within limits, until the server has no more than after the last round. */
-async function measure({ probe }: Subject, { signal }: Workplace, before: Measured | undefined): Promise<Measured> {
+async function measure(
+  { probe }: Subject,
+  { signal }: Workplace,
+  before: Measured | undefined,
+): Promise<Measured> {
   let server = await probe()
   if (before !== undefined) {
     await came(
@@ -92,12 +97,23 @@ async function measure({ probe }: Subject, { signal }: Workplace, before: Measur
   return { server, objects, heapBytes: process.memoryUsage().heapUsed }
 }
 
-function judge(measured: readonly Measured[], { sizes: { acquisitions, heap } }: Subject): readonly Finding[] {
+function judge(
+  measured: readonly Measured[],
+  { sizes: { acquisitions, heap } }: Subject,
+): readonly Finding[] {
   // A leak adds at least one closure for each call of the kind that leaks.
   const few = Math.floor(acquisitions / SLOWEST_SHARE)
   const findings = [
-    ...grown('on the server', measured.map(({ server }) => server), (name) => (OF_CONNECTIONS.test(name) ? few : 1)),
-    ...grown('in the process', measured.map(({ objects }) => objects), () => few),
+    ...grown(
+      'on the server',
+      measured.map(({ server }) => server),
+      (name) => (OF_CONNECTIONS.test(name) ? few : 1),
+    ),
+    ...grown(
+      'in the process',
+      measured.map(({ objects }) => objects),
+      () => few,
+    ),
   ]
   if (heap) {
     const bytes = Math.min(...stepsOf(measured.map(({ heapBytes }) => heapBytes))) / acquisitions
@@ -109,7 +125,11 @@ function judge(measured: readonly Measured[], { sizes: { acquisitions, heap } }:
 }
 
 /** What grows by at least so much in every round but one, because a collection may come late. What grows once is a cache. */
-function grown(where: string, rounds: readonly Counts[], atLeast: (name: string) => number): readonly Finding[] {
+function grown(
+  where: string,
+  rounds: readonly Counts[],
+  atLeast: (name: string) => number,
+): readonly Finding[] {
   const names = Object.keys(rounds.at(-1) ?? {})
   return names.flatMap((name) => {
     const counts = rounds.map((counts) => counts[name] ?? 0)

@@ -6,7 +6,7 @@ import v8 from 'node:v8'
 import type { Counts } from '../probes/probe.js'
 
 interface QueryObjects {
-  queryObjects?(constructor: unknown, options: { readonly format: 'count' }): number
+  readonly queryObjects?: (constructor: unknown, options: { readonly format: 'count' }) => number
 }
 
 /** `Function` counts closures, and so listeners of every kind. A count walks the heap, so there is one. */
@@ -36,7 +36,9 @@ function dependentsOf(signal: AbortSignal): number {
   let count = 0
   for (const key of Object.getOwnPropertySymbols(signal)) {
     const value: unknown = Reflect.get(signal, key)
-    if (value instanceof Set) count += value.size
+    // It is a set of Node's own, whose prototype is not that of `Set`.
+    const size: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'size') : null
+    if (typeof size === 'number') count += size
   }
   return count
 }

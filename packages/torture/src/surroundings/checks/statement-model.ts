@@ -6,7 +6,16 @@ import type { Dialect } from './sql.js'
 export type Step =
   | { readonly kind: 'write' }
   | { readonly kind: 'savepoint' | 'rollback to' | 'release'; readonly savepoint: string }
-  | { readonly kind: 'failing statement' | 'ddl' | 'commit' | 'rollback' | 'begin' | 'commit and chain' | 'lock tables' }
+  | {
+      readonly kind:
+        | 'failing statement'
+        | 'ddl'
+        | 'commit'
+        | 'rollback'
+        | 'begin'
+        | 'commit and chain'
+        | 'lock tables'
+    }
 
 const HARMLESS = ['write', 'write', 'savepoint', 'rollback to', 'release', 'failing statement'] as const
 const ENDING = ['ddl', 'commit', 'rollback', 'begin', 'commit and chain', 'lock tables'] as const
@@ -24,7 +33,9 @@ export function randomSteps(random: Seeded, dialect: Dialect): readonly Step[] {
     }
     return { kind }
   })
-  return steps.filter(({ kind }) => dialect !== 'sqlite' || (kind !== 'lock tables' && kind !== 'commit and chain'))
+  return steps.filter(
+    ({ kind }) => dialect !== 'sqlite' || (kind !== 'lock tables' && kind !== 'commit and chain'),
+  )
 }
 
 export function describeSteps(steps: readonly Step[]): string {
@@ -83,7 +94,8 @@ export class TransactionModel {
 
   apply(step: Step): void {
     if (this.isEnded) return
-    if (this.isAborted && !['rollback', 'rollback to', 'commit', 'commit and chain'].includes(step.kind)) return
+    if (this.isAborted && !['rollback', 'rollback to', 'commit', 'commit and chain'].includes(step.kind))
+      return
     switch (step.kind) {
       case 'write':
         this.#writes += 1

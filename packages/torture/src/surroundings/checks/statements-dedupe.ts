@@ -95,7 +95,11 @@ async function workOf(
   }
 }
 
-async function judgeCalls(calls: readonly Call[], isEnded: boolean, place: SqlPlace): Promise<readonly Finding[]> {
+async function judgeCalls(
+  calls: readonly Call[],
+  isEnded: boolean,
+  place: SqlPlace,
+): Promise<readonly Finding[]> {
   const findings: Finding[] = []
   const what = `parallel dedupe: ${calls.map(({ behaviour }) => behaviour).join(', ')}`
   for (const { behaviour, key, status } of calls) {
@@ -142,7 +146,10 @@ async function ownTransaction(
   if (model.isEnded || model.isAborted) {
     return error === null ? [{ what, message: 'the caller ended the transaction, and it resolved' }] : []
   }
-  if (error !== null) return [{ what, message: `the transaction was intact, and it rejected with ${messageOf(error)}` }]
+  if (error !== null)
+    return [{ what, message: `the transaction was intact, and it rejected with ${messageOf(error)}` }]
   const rows = await place.value(`SELECT count(*) FROM ledger WHERE value = '${key}'`)
-  return rows === model.writes ? [] : [{ what, message: `${model.writes} writes were to be committed, and ${rows} were` }]
+  return rows === model.writes
+    ? []
+    : [{ what, message: `${model.writes} writes were to be committed, and ${rows} were` }]
 }

@@ -6,9 +6,9 @@
 import type { Transactions } from 'holdfast/postgres'
 import { type Check, type Finding, freshName, type Subject } from '../subject.js'
 import { codeOf, messageOf } from '../waiting.js'
-import { dedupeStatements } from './statements-dedupe.js'
 import { type SqlPlace, sqlPlaceOf } from './sql.js'
 import { describeSteps, randomSteps, type Step, sqlOf, TransactionModel } from './statement-model.js'
+import { dedupeStatements } from './statements-dedupe.js'
 
 const WAIT_MS = 60_000
 const IN_FAILED_TRANSACTION = '25P02'
@@ -47,7 +47,10 @@ async function transactionLocks(subject: Subject, place: SqlPlace): Promise<read
     await locks.migrate()
     for (let round = 0; round < subject.sizes.sequences; round += 1) {
       const name = freshName('transaction')
-      const pair = await Promise.all([one(subject, place, locks, name, now), one(subject, place, locks, name, now)])
+      const pair = await Promise.all([
+        one(subject, place, locks, name, now),
+        one(subject, place, locks, name, now),
+      ])
       for (const outcome of pair) findings.push(...(await judge(outcome, place)))
       findings.push(...bothSucceeded(pair))
       // The connections are back in the pool, and a caller that does nothing wrong can use them.
@@ -60,10 +63,16 @@ async function transactionLocks(subject: Subject, place: SqlPlace): Promise<read
   return findings
 }
 
-function openTransactions({ library, recipe }: Subject, { dialect, pool }: SqlPlace): Promise<Transactions<never>> {
-  if (dialect === 'mysql') return library.mysql.mysqlTransactions({ pool }) as unknown as Promise<Transactions<never>>
+function openTransactions(
+  { library, recipe }: Subject,
+  { dialect, pool }: SqlPlace,
+): Promise<Transactions<never>> {
+  if (dialect === 'mysql')
+    return library.mysql.mysqlTransactions({ pool }) as unknown as Promise<Transactions<never>>
   const own = recipe === 'advisory-xact' ? 'advisory-xact' : 'for-update'
-  return library.postgres.postgresTransactions({ pool, recipe: own }) as unknown as Promise<Transactions<never>>
+  return library.postgres.postgresTransactions({ pool, recipe: own }) as unknown as Promise<
+    Transactions<never>
+  >
 }
 
 async function one(
@@ -111,9 +120,12 @@ async function judge(outcome: Outcome, place: SqlPlace): Promise<readonly Findin
     return [{ what, message: `rejected with ${messageOf(error)}, not with the reason transaction-ended` }]
   }
   if (model.isAborted) {
-    return isResolved ? [{ what, message: 'nothing can have been committed, and transaction() resolved' }] : []
+    return isResolved
+      ? [{ what, message: 'nothing can have been committed, and transaction() resolved' }]
+      : []
   }
-  if (!isResolved) return [{ what, message: `the transaction was intact, and it rejected with ${messageOf(error)}` }]
+  if (!isResolved)
+    return [{ what, message: `the transaction was intact, and it rejected with ${messageOf(error)}` }]
   const written = await place.value(`SELECT count(*) FROM ledger WHERE value = '${value}'`)
   return written === model.writes
     ? []

@@ -60,7 +60,12 @@ async function hunt(
   if (definition === undefined) throw new Error(`There is no recipe ${store}:${recipe}.`)
   mkdirSync(folder)
   const program = await bundleLibrary(options.packages, mutant, folder, LIBRARY_ENTRY)
-  const result = await runOne(definition, servers, { ...options, checks: [check], program, onResult: () => {} })
+  const result = await runOne(definition, servers, {
+    ...options,
+    checks: [check],
+    program,
+    onResult: () => {},
+  })
   if (result.kind === 'not run') {
     return { mutant, kind: 'not run', message: result.reason, required: result.required }
   }

@@ -8,7 +8,8 @@ type Rows = readonly (readonly unknown[])[]
 /** Rows of every table, advisory locks and connections of the database. */
 export function postgresProbe(url: string): ServerProbe {
   const database = pathOf(url)
-  const ask = (sql: string): Promise<Rows> => postgresQuery(portOf(url), sql, { database, timeoutMs: TIMEOUT_MS })
+  const ask = (sql: string): Promise<Rows> =>
+    postgresQuery(portOf(url), sql, { database, timeoutMs: TIMEOUT_MS })
   return async () => ({
     ...(await rowsOf(ask, "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")),
     'advisory locks': await oneOf(ask, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"),
@@ -22,9 +23,13 @@ export function postgresProbe(url: string): ServerProbe {
 /** Rows of every table, prepared statements and connections. */
 export function mysqlProbe(url: string): ServerProbe {
   const database = pathOf(url)
-  const ask = (sql: string): Promise<Rows> => mysqlQuery(portOf(url), sql, { database, timeoutMs: TIMEOUT_MS })
+  const ask = (sql: string): Promise<Rows> =>
+    mysqlQuery(portOf(url), sql, { database, timeoutMs: TIMEOUT_MS })
   return async () => ({
-    ...(await rowsOf(ask, `SELECT table_name FROM information_schema.tables WHERE table_schema = '${database}'`)),
+    ...(await rowsOf(
+      ask,
+      `SELECT table_name FROM information_schema.tables WHERE table_schema = '${database}'`,
+    )),
     'prepared statements': Number((await ask("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'"))[0]?.[1] ?? 0),
     connections: await oneOf(
       ask,

@@ -23,7 +23,10 @@ export function sqliteProbe(url: string): ServerProbe {
     try {
       const tables = database.prepare(TABLES).all()
       return Object.fromEntries(
-        tables.map(({ name }) => [`rows of ${String(name)}`, numberOf(`SELECT count(*) FROM ${String(name)}`)]),
+        tables.map(({ name }) => [
+          `rows of ${String(name)}`,
+          numberOf(`SELECT count(*) FROM ${String(name)}`),
+        ]),
       )
     } finally {
       database.close()
