@@ -12,6 +12,8 @@ export default defineConfig({
     'sim/worker': 'src/sim/worker.ts',
     'suite/main': 'src/suite/main.ts',
     'suite/write-page': 'src/suite/write-page.ts',
+    'surroundings/main': 'src/surroundings/main.ts',
+    'surroundings/library': 'src/surroundings/library.ts',
     'workers/*': 'src/workers/*.ts',
   },
   format: 'esm',

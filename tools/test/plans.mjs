@@ -101,6 +101,25 @@ const mutants = {
   what: 'Plants faults in our recipes on real servers: catches a fault that no schedule of the lab finds.',
 }
 
+/**
+ * @param {readonly string[]} options
+ * @param {string} what
+ * @returns {Step}
+ */
+function surroundings(options, what) {
+  const args = ['packages/torture/dist/surroundings/main.js', ...options]
+  return { name: 'surroundings', command: process.execPath, args, env: loopback, what }
+}
+
+/** @type {Step} */
+const surroundingMutants = {
+  name: 'surroundings mutants',
+  command: process.execPath,
+  args: ['packages/torture/dist/surroundings/main.js', '--mutants'],
+  env: loopback,
+  what: 'Plants faults around the locks: catches a check of the surroundings that has become blind.',
+}
+
 /** The variables that make tests longer. @type {Readonly<Record<string, string>>} */
 export const deepEnv = {
   // Tests with two sizes take the large one: `grep -r atDepth` lists them.
@@ -142,6 +161,12 @@ export const plans = {
       ),
       lab,
       mutants,
+      surroundings(
+        [],
+        'Checks process lifetime, async context, memory and statements of callers on every recipe: catches faults ' +
+          'around a lock.',
+      ),
+      surroundingMutants,
     ],
   },
   deep: {
@@ -160,6 +185,11 @@ export const plans = {
       ),
       lab,
       mutants,
+      surroundings(
+        ['--deep'],
+        'Runs the checks of the surroundings with many acquisitions: catches leaks that only their number shows.',
+      ),
+      surroundingMutants,
     ],
   },
 }

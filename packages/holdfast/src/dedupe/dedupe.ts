@@ -131,8 +131,10 @@ async function runInTurn<T>(
       if (written.matched !== 1 || !isStillInTransaction(tx, database, written)) throw endedInside(database)
       return value
     }
-    // The row comes before the savepoint, so that a repetition, which only looks for it, needs none.
-    const value = undo === 'own' ? await inSavepoint(database, run, () => rows.remove(key)) : await run()
+    // The row comes before the savepoint, so that a repetition, which only looks for it, needs none. The savepoint also
+    // shows whether the function has ended the transaction and begun another one.
+    const undone = undo === 'own' ? (): Promise<void> => rows.remove(key) : undefined
+    const value = await inSavepoint(database, run, undone)
     return { kind: 'done', value, createdAtMs: claimed }
   } finally {
     mine.delete(place)

@@ -69,7 +69,7 @@ export async function dedupeInTransaction<T>(
     return inOpenTransaction(pool, { isolation, dialect: rest.dialect }, async (tx, database) => {
       connection = database.identity
       const { ask } = askOf(target, { ...rest, dialect: database.dialect }, tx)
-      // All of it is rolled back together, so there is no need for a savepoint.
+      // All of it is rolled back together, so the row need not be removed.
       const once = await runOnce(tx, database, ask, (ctx) => run(tx, ctx), 'nothing')
       return await outcomeOf(ask, once, database)
     })

@@ -1,8 +1,15 @@
 /** `mysql2` as the recipes need it. */
 
+import { asyncContexts } from '../../core/async-context.js'
 import { DeadlockError, LockTimeoutError, SerializationError, UnsupportedError } from '../../core/errors.js'
 import type { Row, SqlLink, SqlResult, SqlSession, Statement } from '../sql/link.js'
-import { answeredInTime, connected, PooledSession, type ServerName } from '../sql/pooled-session.js'
+import {
+  answeredInTime,
+  connected,
+  PooledSession,
+  releaseOutside,
+  type ServerName,
+} from '../sql/pooled-session.js'
 import type { MysqlConnection, MysqlCoreConnection, MysqlDone, MysqlPool } from './client.js'
 import { connectError, errno, mysqlError } from './errors.js'
 import { splitScript } from './schema.js'
@@ -41,17 +48,17 @@ class MysqlLink<Connection extends MysqlConnection> implements SqlLink<Connectio
     const connection = await taken(this.#core())
     try {
       const result = await answered(connection, statement, values)
-      connection.release()
+      releaseOutside(() => connection.release())
       return result
     } catch (error) {
-      if (leavesInOrder(error)) connection.release()
+      if (leavesInOrder(error)) releaseOutside(() => connection.release())
       else destroy(connection)
       throw error
     }
   }
 
   async session(): Promise<SqlSession<Connection>> {
-    return new MysqlSession(await taken(this.#pool.getConnection()))
+    return new MysqlSession(await taken(asyncContexts.outside(() => this.#pool.getConnection())))
   }
 
   async script(text: string): Promise<void> {
@@ -73,12 +80,14 @@ class MysqlLink<Connection extends MysqlConnection> implements SqlLink<Connectio
     await this.#options.end()
   }
 
+  /** A connection that the pool makes now serves later callers too, so it must not keep the async context of this one. */
   #core(): Promise<MysqlCoreConnection> {
     return new Promise((resolve, reject) => {
-      this.#pool.pool.getConnection((error, connection) => {
-        if (error) reject(error)
+      const done = (error: unknown, connection: unknown): void => {
+        if (error) reject(error as Error)
         else resolve(connection as MysqlCoreConnection)
-      })
+      }
+      asyncContexts.outside(() => this.#pool.pool.getConnection(done))
     })
   }
 }

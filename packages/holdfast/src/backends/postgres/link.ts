@@ -1,8 +1,15 @@
 /** `pg` as the recipes need it. */
 
+import { asyncContexts } from '../../core/async-context.js'
 import { BackendUnavailableError, OutcomeUnknownError } from '../../core/errors.js'
 import type { SqlLink, SqlResult, SqlSession, Statement } from '../sql/link.js'
-import { answeredInTime, connected, PooledSession, type ServerName } from '../sql/pooled-session.js'
+import {
+  answeredInTime,
+  connected,
+  PooledSession,
+  releaseOutside,
+  type ServerName,
+} from '../sql/pooled-session.js'
 import type { PgClient, PgPool } from './client.js'
 import { postgresError } from './errors.js'
 
@@ -51,12 +58,13 @@ class PgLink<Client extends PgClient> implements SqlLink<Client> {
     try {
       const result = await answered(client, statement, values, this.#options.prepare)
       client.removeListener('error', ignore)
-      client.release()
+      releaseOutside(() => client.release())
       return result
     } catch (error) {
       client.removeListener('error', ignore)
       // What the server has refused has left the connection in order; anything else may not have.
-      client.release(error instanceof OutcomeUnknownError || error instanceof BackendUnavailableError)
+      const isBroken = error instanceof OutcomeUnknownError || error instanceof BackendUnavailableError
+      releaseOutside(() => client.release(isBroken))
       throw error
     }
   }
@@ -82,9 +90,13 @@ class PgLink<Client extends PgClient> implements SqlLink<Client> {
     this.#pool.removeListener('connect', listenFromTheFirst)
   }
 
+  /** A connection that the pool makes now serves later callers too, so it must not keep the async context of this one. */
   async #connect(): Promise<Client> {
     try {
-      return await connected(this.#pool.connect(), POSTGRES)
+      return await connected(
+        asyncContexts.outside(() => this.#pool.connect()),
+        POSTGRES,
+      )
     } catch (error) {
       throw postgresError(error)
     }

@@ -11,6 +11,7 @@ import {
 } from 'node:http'
 import { request as secureRequest, Agent as TlsAgent } from 'node:https'
 import type { HostAndPort } from '../../core/address.js'
+import { asyncContexts } from '../../core/async-context.js'
 import { within } from './clock.js'
 
 export interface HttpSetting {
@@ -75,13 +76,20 @@ export class HttpClient {
     return this.#isClosed
   }
 
-  /** The answer, whatever its status. */
-  ask({ host, port }: HostAndPort, question: HttpQuestion): Promise<HttpAnswer> {
+  /**
+   * The answer, whatever its status. The connection is kept for later callers, and what listens to it, and the agent of
+   * Node, would keep the async context of the caller that used it last.
+   */
+  ask(host: HostAndPort, question: HttpQuestion): Promise<HttpAnswer> {
+    return asyncContexts.outside(() => this.#ask(host, question))
+  }
+
+  #ask({ host, port }: HostAndPort, question: HttpQuestion): Promise<HttpAnswer> {
     const { tls, headers, requestMs, answerBytesMax, troubles } = this.#setting
     if (this.#isClosed) return Promise.reject(troubles.closed())
     const { method, path, body, blockMs, signal } = question
     const send = tls === null ? plainRequest : secureRequest
-    const request = send({
+    const options = {
       host,
       port,
       method,
@@ -94,7 +102,8 @@ export class HttpClient {
       },
       agent: blockMs === undefined ? this.#agent : this.#blockingAgent,
       ...(signal === undefined ? {} : { signal }),
-    })
+    }
+    const request = send(options)
     let wasSent = false
     const answered = new Promise<HttpAnswer>((resolve, reject) => {
       const fail = (error: unknown): void => reject(troubles.transport(error, wasSent))

@@ -1,3 +1,4 @@
+import { asyncContexts } from '../../core/async-context.js'
 import type { SqlLink, SqlRunner, SqlSession } from './link.js'
 
 /** How a connection is made ready to be kept. */
@@ -26,7 +27,8 @@ export class KeptSession {
 
   async ready(): Promise<ReadySession> {
     for (;;) {
-      const current = this.#current ?? this.#connect()
+      // Later callers use the connection too, so it must not keep the async context of the first one.
+      const current = this.#current ?? asyncContexts.outside(() => this.#connect())
       this.#current = current
       try {
         const ready = await current

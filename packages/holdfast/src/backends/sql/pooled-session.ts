@@ -1,3 +1,4 @@
+import { asyncContexts } from '../../core/async-context.js'
 import { BackendUnavailableError, OutcomeUnknownError } from '../../core/errors.js'
 import { within } from '../shared/clock.js'
 import type { SqlResult, SqlSession, Statement } from './link.js'
@@ -37,6 +38,14 @@ export function answeredInTime<T>(call: Promise<T>, { backend, server }: ServerN
   return within(HANG_MS, call, () => {
     return new OutcomeUnknownError(`${server} did not answer within ${HANG_MS} ms.`, { backend })
   })
+}
+
+/**
+ * Gives a connection back to its pool. A pool starts a timer for an idle connection, or makes another connection for the
+ * next in its queue, and neither may keep the async context of the caller that gives back.
+ */
+export function releaseOutside(release: () => void): void {
+  asyncContexts.outside(release)
 }
 
 /** As much of a driver's connection as both drivers have. */
@@ -90,7 +99,7 @@ export abstract class PooledSession<Client extends PooledClient> implements SqlS
     this.#state = 'given back'
     this.#listeners.clear()
     this.#unlisten()
-    this.client.release()
+    releaseOutside(() => this.client.release())
   }
 
   destroy(): void {

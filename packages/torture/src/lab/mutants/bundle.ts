@@ -15,12 +15,13 @@ const DRIVERS = ['libsql', 'better-sqlite3', 'ioredis', 'redis', 'pg', 'mysql2',
 
 /**
  * Builds into `folder`, which must be where the drivers are found from. Gives what is to be imported. Without a mutant it
- * is the library as it is, built in the same way.
+ * is the library as it is, built in the same way. `entrySource` is the module that the build exports.
  */
 export async function bundleLibrary(
   packages: string,
   mutant: Mutant | null,
   folder: string,
+  entrySource = ENTRY_SOURCE,
 ): Promise<string> {
   const library = join(packages, 'holdfast', 'src')
   const plant: Plugin = {
@@ -31,7 +32,7 @@ export async function bundleLibrary(
       return id.startsWith('holdfast/') ? join(library, `${id.slice('holdfast/'.length)}.ts`) : null
     },
     load(id) {
-      if (id === ENTRY) return { code: ENTRY_SOURCE, moduleType: 'js' }
+      if (id === ENTRY) return { code: entrySource, moduleType: 'js' }
       const isText = /\.(?:lua|sql)$/.test(id)
       const isMeant = mutant !== null && relative(packages, id).split(sep).join('/') === mutant.file
       if (!isText && !isMeant) return null
