@@ -71,6 +71,7 @@ export interface Checked extends Exchange {
   readonly hasNoEffect: boolean
 }
 
+const TRAIL_MAX = 12
 const BEARER = /hft_[A-Za-z0-9_-]{43}/
 const IDS = /id-g\d+-[a-z]+-\d+-[a-z]+/g
 
@@ -78,6 +79,7 @@ export class Checker {
   readonly group: Group
   readonly report: Report
   readonly #wire: Wire
+  readonly #trails = new Map<string, string[]>()
 
   constructor(group: Group, report: Report, wire: Wire) {
     this.group = group
@@ -89,8 +91,23 @@ export class Checker {
   found(findings: readonly string[], about: string): void {
     for (const finding of findings) {
       const [kind = 'other'] = finding.split(':')
-      this.report.add(kind, `${finding} — ${about}`)
+      this.report.add(kind, `${finding} — ${about}`, this.#trailOf(about))
     }
+  }
+
+  /** The last requests for the name that a contradiction is about. */
+  #trailOf(about: string): readonly string[] {
+    for (const [name, trail] of this.#trails) if (about.includes(`/${name}/`)) return [...trail]
+    return []
+  }
+
+  #follow(intent: Intent, { sentAt, endedAt, answer }: Exchange): void {
+    const name = /^\/v1\/locks\/([^/?]+)/.exec(intent.path)?.[1]
+    if (name === undefined) return
+    const trail = this.#trails.get(name) ?? []
+    this.#trails.set(name, trail)
+    trail.push(`${Math.round(sentAt)}–${Math.round(endedAt)} ${describe(intent, answer).slice(0, 500)}`)
+    if (trail.length > TRAIL_MAX) trail.shift()
   }
 
   async send(intent: Intent): Promise<Checked> {
@@ -99,6 +116,7 @@ export class Checker {
     const early = gateOf(intent)
     const exchange = await this.#wire.send(hangUpMs === undefined ? sending : { ...sending, hangUpMs })
     const { answer } = exchange
+    this.#follow(intent, exchange)
     if (answer === null) {
       this.report.hangUps += 1
       this.report.requests += 1

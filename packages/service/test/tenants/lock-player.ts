@@ -1,8 +1,8 @@
 /** Plays the part of sequences that takes, prolongs and ends locks. Each answer goes to the model. */
 
 import { performance } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '../fuzz/random.js'
-import { pathOf } from '../security/running-service.js'
 import {
   anotherShape,
   bodyOf,
@@ -15,7 +15,7 @@ import {
   spoiled,
   weighed,
 } from './asks.js'
-import { type Checked, type Checker, describe, type Intent } from './checker.js'
+import { type Checker, describe, type Intent } from './checker.js'
 import {
   beginBreak,
   beginEnding,
@@ -28,33 +28,29 @@ import {
   renewed,
 } from './ends-model.js'
 import { readText, type Shape } from './entries.js'
-import { type Ask, type LocksModel, type Pending } from './locks-model.js'
-import type { Tenant, UsedName } from './world.js'
+import { type KnownClaim, LockSender } from './lock-sender.js'
+import type { Ask, LocksModel } from './locks-model.js'
+import { CROWD_LIMIT, type Role, type Tenant, type UsedName } from './world.js'
 
-/** A claim text that a tenant has, or that another one has got hold of. */
-export interface KnownClaim {
-  readonly tenant: Tenant
-  readonly name: string
-  readonly text: string
-  readonly id: string
-  readonly fence: string | null
-}
-
-const KNOWN_MAX = 60
+const CROWDING: readonly Role[] = ['user', 'hoarder', 'fickle']
 const KINDS = { mutex: 'm', semaphore: 's', 'read-write': 'rw' } as const
 
 export class LockPlayer {
   readonly #checker: Checker
   readonly #model: LocksModel
   readonly #random: Random
-  readonly #known: KnownClaim[] = []
+  readonly #sender: LockSender
+  readonly #isOver: () => boolean
   readonly #waiting = new Set<Promise<void>>()
   #count = 0
 
-  constructor(checker: Checker, model: LocksModel, random: Random) {
+  /** `isOver`: the run has found what it looked for. */
+  constructor(checker: Checker, model: LocksModel, random: Random, isOver: () => boolean) {
+    this.#isOver = isOver
     this.#checker = checker
     this.#model = model
     this.#random = random
+    this.#sender = new LockSender(checker, model, random)
   }
 
   /** Those with a token: what the others do is refused anyway. */
@@ -65,36 +61,82 @@ export class LockPlayer {
   }
 
   async acquire(tenant = this.tenant(), used?: UsedName): Promise<void> {
-    if (this.#isFull(tenant) && !this.#random.chance(0.04)) return await this.release(tenant)
+    if (this.#sender.isFull(tenant) && !this.#random.chance(0.04))
+      return await this.release(this.#sender.pickKnown(tenant))
     const ask = this.#askFor(tenant, used ?? pickName(this.#checker.group, tenant, this.#random))
     const body = bodyOf(ask, this.#checker.group, this.#random)
-    if (this.#random.chance(0.06)) await this.#acquire(ask, spoiled(body, this.#random))
-    else await this.#acquire(ask, { body, flaws: [] })
+    if (this.#random.chance(0.06)) await this.#sender.acquire(ask, spoiled(body, this.#random))
+    else await this.#sender.acquire(ask, { body, flaws: [] })
   }
 
-  /** Many claims at once, with notes that are as long as can be: what makes views large. */
-  async burst(tenant = this.tenant(), count = 12): Promise<void> {
-    const crowds = this.#checker.group.names.filter(({ limit, kind }) => kind === 'semaphore' && limit > 10)
-    const used = this.#random.pick(crowds.filter(({ name }) => name.includes('/s/')))
-    for (let at = 0; at < count && !this.#isFull(tenant); at += 1) {
-      const note = this.#checker.group.marks.add(used.name, 'inspect')
-      const shape: Shape = { kind: 'semaphore', limit: used.limit }
-      const large = note + '"'.repeat(1_024 - note.length)
-      const ask = { ...this.#askFor(tenant, used), shape, weight: 1, ttlMs: pickLong(tenant), note: large }
-      await this.#acquire(ask, { body: bodyOf(ask, this.#checker.group, this.#random), flaws: [] })
+  /** All that several tenants may have, at one name and with notes that are as long as can be: what makes views large. */
+  async crowd(look: () => Promise<void>): Promise<void> {
+    const { group } = this.#checker
+    const used = this.#random.pick(
+      group.names.filter(({ limit, name }) => limit === CROWD_LIMIT && isShared(name)),
+    )
+    const shape: Shape = { kind: used.kind, limit: used.limit }
+    const tenants = group.tenants.filter(({ role }) => CROWDING.includes(role))
+    for (const tenant of tenants) {
+      const free = CLAIMS_MAX - this.#model.possibleClaims(tenant, performance.now())
+      // One of them asks for more than it may have. Such a request waits for a look at the store.
+      const wanted = tenant.role === 'user' ? free + 1 : free
+      for (let at = 0; at < wanted && !this.#isOver(); at += 1) {
+        const note = group.marks.add(used.name, 'inspect').padEnd(1_024, '"')
+        const ask = {
+          ...this.#askFor(tenant, used),
+          shape,
+          weight: 1,
+          stayMs: 0,
+          ttlMs: pickLong(tenant),
+          note,
+        }
+        await this.#acquire(ask)
+      }
     }
-    const whole = {
-      ...this.#askFor(tenant, used),
-      weight: used.limit,
-      shape: { kind: used.kind, limit: used.limit },
-    }
-    await this.#acquire(whole, { body: bodyOf(whole, this.#checker.group, this.#random), flaws: [] })
+    await this.acquireWhole(used)
+    await look()
+    for (const claim of this.#sender.known.filter(({ name }) => name === used.name)) await this.release(claim)
+  }
+
+  /** Asks for all permits, and is refused with the holders. */
+  async acquireWhole(used: UsedName): Promise<void> {
+    const { group } = this.#checker
+    const tenant = this.#random.pick(
+      group.tenants.filter(({ role }) => role === 'user' || role === 'hoarder'),
+    )
+    if (this.#sender.isFull(tenant)) await this.release(this.#sender.pickKnown(tenant))
+    const shape: Shape = { kind: used.kind, limit: used.limit }
+    const ask = { ...this.#askFor(tenant, used), shape, weight: used.limit, stayMs: 0 }
+    const { details: _details, ...body } = bodyOf(ask, group, this.#random)
+    await this.#sender.acquire(ask, { body, flaws: [] })
+  }
+
+  /** The id of a request that waits, used by another tenant under another name: neither may notice the other. */
+  async hijack(): Promise<void> {
+    const { group } = this.#checker
+    const [holder, waiter] = ['user', 'hoarder'].map((role) =>
+      group.tenants.find((each) => each.role === role),
+    )
+    const tenant = this.tenant()
+    const used = this.#random.pick(group.names.filter(({ kind, name }) => kind === 'mutex' && isShared(name)))
+    if (holder === undefined || waiter === undefined) return
+    if ([holder, waiter, tenant].some((each) => this.#sender.isFull(each))) return
+    const shape: Shape = { kind: 'mutex', limit: 1 }
+    const base = { ...this.#askFor(holder, used), shape, weight: 1, stayMs: 0 }
+    await this.#acquire({ ...base, ttlMs: pickLong(holder) })
+    const id = makeId(waiter, this.#random, (this.#count += 1))
+    const waiting = this.#acquire({ ...base, tenant: waiter, id, waitMs: 250, ttlMs: 900 })
+    await sleep(25)
+    await this.#acquire({ ...this.#askFor(tenant, pickName(group, tenant, this.#random)), stayMs: 0, id })
+    await waiting
+    await this.release(this.#sender.pickKnown(holder))
   }
 
   /** The same id again: as before, with another weight, kind, ttl or note, under another name, or by another tenant. */
   async again(): Promise<void> {
-    const claim = this.#pickKnown()
-    if (claim === null || this.#isFull(claim.tenant)) return await this.acquire()
+    const claim = this.#sender.pickKnown()
+    if (claim === null || this.#sender.isFull(claim.tenant)) return await this.acquire()
     const entry = this.#model.find(claim.name, claim.id)
     const shape = entry?.shape ?? { kind: 'mutex', limit: 1 }
     const isForeign = this.#random.chance(0.15)
@@ -107,7 +149,7 @@ export class LockPlayer {
       ...(used === null ? weighed(wanted, this.#random) : {}),
       id: claim.id,
     }
-    await this.#acquire(ask, { body: bodyOf(ask, this.#checker.group, this.#random), flaws: [] })
+    await this.#acquire(ask)
   }
 
   /** A reader, and then the same id as a writer: what is stored must not change for it. */
@@ -116,16 +158,16 @@ export class LockPlayer {
     const tenant = this.#random.pick(
       group.tenants.filter(({ role }) => role === 'user' || role === 'hoarder'),
     )
-    if (this.#isFull(tenant)) return await this.release(tenant)
+    if (this.#sender.isFull(tenant)) return await this.release(this.#sender.pickKnown(tenant))
     const used = this.#random.pick(
       group.names.filter(({ kind, name }) => kind !== 'mutex' && name.includes('/s/')),
     )
     const shape: Shape = { kind: used.kind, limit: used.limit }
     const first = { ...this.#askFor(tenant, used), shape, weight: 1, ttlMs: pickLong(tenant) }
     const ask = { ...first, id: makeId(tenant, this.#random, (this.#count += 1)) }
-    await this.#acquire(ask, { body: bodyOf(ask, group, this.#random), flaws: [] })
+    await this.#acquire(ask)
     const more = { ...ask, weight: used.limit }
-    await this.#acquire(more, { body: bodyOf(more, group, this.#random), flaws: [] })
+    await this.#acquire(more)
   }
 
   /** Waits in the background, sometimes until the client hangs up. */
@@ -138,7 +180,7 @@ export class LockPlayer {
     const ask = { ...base, waitMs, stayMs, ttlMs: this.#random.pick([450, 900]) }
     const body = bodyOf(ask, this.#checker.group, this.#random)
     const made = { body, flaws: [], ...(hangsUp ? { hangUpMs: this.#random.between(1, 120) } : {}) }
-    const waiting = this.#acquire(ask, made).finally(() => this.#waiting.delete(waiting))
+    const waiting = this.#sender.acquire(ask, made).finally(() => this.#waiting.delete(waiting))
     this.#waiting.add(waiting)
   }
 
@@ -146,8 +188,7 @@ export class LockPlayer {
     await Promise.all(this.#waiting)
   }
 
-  async release(of?: Tenant): Promise<void> {
-    const claim = this.#pickKnown(of)
+  async release(claim = this.#sender.pickKnown()): Promise<void> {
     if (claim === null) return
     const tenant = this.#random.chance(0.2) ? this.tenant() : claim.tenant
     const name = this.#random.chance(0.1)
@@ -155,20 +196,20 @@ export class LockPlayer {
       : claim.name
     const text = this.#random.chance(0.1) ? this.#forged(claim) : claim.text
     const ending = beginRelease(this.#model, name, claim.id, performance.now())
-    const intent = this.#intent(tenant, 'release', name, { claim: text })
+    const intent = this.#sender.intent(tenant, 'release', name, { claim: text })
     const checked = await this.#checker.send(intent)
     const { answer, endedAt } = checked
     if (checked.refused || answer === null || answer.status !== 200) {
       notEnded(ending)
-      this.#unexpected(checked, intent)
+      this.#sender.unexpected(checked, intent)
       return
     }
     this.#checker.found(released(ending, answer, endedAt), describe(intent, answer))
-    if (this.#random.chance(0.9)) this.#drop(claim)
+    if (this.#random.chance(0.9)) this.#sender.drop(claim)
   }
 
   async renew(): Promise<void> {
-    const claim = this.#pickKnown()
+    const claim = this.#sender.pickKnown()
     if (claim === null) return
     const tenant = this.#random.chance(0.2) ? this.tenant() : claim.tenant
     const ttlMs = this.#random.chance(0.5) ? pickTtl(tenant, this.#random) : undefined
@@ -182,7 +223,7 @@ export class LockPlayer {
     const leaseMs = ttlMs ?? readText(claim.text)?.ttlMs ?? 0
     const flaws = tenant.maxTtlMs !== null && leaseMs > tenant.maxTtlMs ? [403] : []
     const ending = beginEnding(this.#model, claim.name, claim.id, performance.now())
-    const intent = { ...this.#intent(tenant, 'renew', claim.name, body), flaws, shortMs: leaseMs }
+    const intent = { ...this.#sender.intent(tenant, 'renew', claim.name, body), flaws, shortMs: leaseMs }
     const checked = await this.#checker.send(intent)
     const { answer, endedAt } = checked
     if (checked.refused || answer === null) return
@@ -192,14 +233,14 @@ export class LockPlayer {
       const remainingMs = Number(answer.json['remainingMs'])
       this.#checker.found(renewed(ending, { tenant, fence: meant, leaseMs }, remainingMs, endedAt), about)
     } else if (answer.status === 410) this.#checker.found(lost(ending, meant, endedAt), about)
-    else this.#unexpected(checked, intent)
+    else this.#sender.unexpected(checked, intent)
   }
 
   /** Renews several claims with one request; one without the right refuses all of them. */
   async renewAll(): Promise<void> {
     const tenant = this.tenant()
     const leaseMs = pickTtl(tenant, this.#random)
-    const claims = Array.from({ length: this.#random.between(1, 6) }, () => this.#pickKnown()).filter(
+    const claims = Array.from({ length: this.#random.between(1, 6) }, () => this.#sender.pickKnown()).filter(
       (claim) => claim !== null,
     )
     if (claims.length === 0) return
@@ -216,7 +257,7 @@ export class LockPlayer {
     }
     const checked = await this.#checker.send(intent)
     if (checked.refused || checked.answer === null) return
-    if (checked.answer.status !== 200) return this.#unexpected(checked, intent)
+    if (checked.answer.status !== 200) return this.#sender.unexpected(checked, intent)
     const results = checked.answer.json['results'] as readonly string[]
     for (const [index, ending] of endings.entries()) {
       const { fence } = claims[index] as KnownClaim
@@ -241,17 +282,21 @@ export class LockPlayer {
     const breaking = beginBreak(this.#model, name, ref, performance.now())
     const body = { reason: 'stuck', ...(ref === null ? {} : { ref }) }
     const intent = {
-      ...this.#intent(tenant, 'break', name, body),
+      ...this.#sender.intent(tenant, 'break', name, body),
       needs: [{ right: 'break', name }],
     } as Intent
     const checked = await this.#checker.send(intent)
     if (checked.refused || checked.answer === null || checked.answer.status !== 200) {
       notBroken(breaking)
-      if (!checked.refused) this.#unexpected(checked, intent)
+      if (!checked.refused) this.#sender.unexpected(checked, intent)
       return
     }
     const findings = broken(this.#model, breaking, checked.answer, checked.endedAt)
     this.#checker.found(findings, describe(intent, checked.answer))
+  }
+
+  async #acquire(ask: Ask): Promise<void> {
+    await this.#sender.acquire(ask, { body: bodyOf(ask, this.#checker.group, this.#random), flaws: [] })
   }
 
   #askFor(tenant: Tenant, used: UsedName): Ask {
@@ -270,107 +315,16 @@ export class LockPlayer {
     }
   }
 
-  async #acquire(
-    ask: Ask,
-    made: { body: unknown; flaws: readonly number[]; hangUpMs?: number },
-  ): Promise<void> {
-    const pending = this.#model.begin(ask, performance.now())
-    const tooLong = ask.tenant.maxTtlMs !== null && Math.max(ask.ttlMs, ask.stayMs) > ask.tenant.maxTtlMs
-    const intent: Intent = {
-      ...this.#intent(ask.tenant, 'acquire', ask.name, made.body),
-      flaws: [...made.flaws, ...(tooLong ? [403] : [])],
-      shortMs: ask.ttlMs,
-      ...(made.hangUpMs === undefined ? {} : { hangUpMs: made.hangUpMs }),
-    }
-    const checked = await this.#checker.send(intent)
-    const { answer, endedAt, refused } = checked
-    if (answer === null) {
-      if (refused) this.#model.refused(pending)
-      else this.#model.hungUp(pending, endedAt)
-    } else if (refused && !checked.hasNoEffect && answer.status === 401) this.#model.hungUp(pending, endedAt)
-    else if (refused) this.#model.refused(pending)
-    else this.#checker.found(this.#judge(pending, checked, intent), describe(intent, answer))
-  }
-
-  #judge(pending: Pending, checked: Checked, intent: Intent): readonly string[] {
-    const { answer, endedAt } = checked
-    if (answer === null) return []
-    const code = String(answer.json['code'] ?? '')
-    const { ask } = pending
-    if (answer.status === 200) {
-      this.#keep(ask, answer.json)
-      return this.#model.granted(pending, answer, endedAt)
-    }
-    if (code === 'LOCKED') {
-      const place = answer.json['place'] as Record<string, unknown> | null
-      if (place !== null) this.#keep(ask, place)
-      return this.#model.locked(pending, answer, endedAt)
-    }
-    if (code === 'WEIGHT_CONFLICT') return this.#model.weightConflict(pending, Number(answer.json['weight']))
-    if (code === 'SHAPE_CONFLICT')
-      return this.#model.shapeConflict(pending, answer.json['found'] as Partial<Shape>)
-    if (code === 'SUPERSEDED' || code === 'ID_SPENT') return this.#model.superseded(pending, endedAt)
-    if (code === 'TOO_MANY_CLAIMS') return this.#model.tooManyClaims(pending)
-    if (code === 'QUEUE_FULL') return this.#model.queueFull(pending)
-    if (code === 'TOO_MANY') return this.#model.tooManyWaiters(pending)
-    if (code === 'OUTCOME_UNKNOWN') {
-      this.#model.hungUp(pending, endedAt)
-      return []
-    }
-    const isElsewhere = this.#model.isInFlightElsewhere(ask.name, ask.id)
-    this.#model.refused(pending)
-    if (answer.status !== 400 || !isElsewhere) this.#unexpected(checked, intent)
-    return []
-  }
-
-  #unexpected({ answer, refused }: Checked, intent: Intent): void {
-    if (answer === null || refused || answer.status === 504) return
-    const code = String(answer.json['code'] ?? '')
-    this.#checker.found(
-      [`status: ${answer.status} ${code} is not an answer to this`],
-      describe(intent, answer),
-    )
-  }
-
-  #intent(
-    tenant: Tenant,
-    route: 'acquire' | 'renew' | 'release' | 'break',
-    name: string,
-    body: unknown,
-  ): Intent {
-    const needs = [{ right: 'acquire' as const, name }]
-    return { route, tenant, method: 'POST', path: pathOf(name, route), body, needs }
-  }
-
-  #keep({ tenant, name }: Ask, json: Readonly<Record<string, unknown>>): void {
-    const text = String(json['claim'])
-    const id = readText(text)?.id ?? ''
-    const fence = json['fence'] === null ? null : String(json['fence'])
-    this.#known.push({ tenant, name, text, id, fence })
-    if (this.#known.length > KNOWN_MAX) this.#known.shift()
-  }
-
-  #pickKnown(of?: Tenant): KnownClaim | null {
-    const known = of === undefined ? this.#known : this.#known.filter(({ tenant }) => tenant === of)
-    return known.length === 0 ? null : this.#random.pick(known)
-  }
-
-  /** Whether the quota can be full. The service then looks at the store before it refuses, which takes up to a second. */
-  #isFull(tenant: Tenant): boolean {
-    return this.#model.possibleClaims(tenant, performance.now()) >= CLAIMS_MAX
-  }
-
-  #drop(claim: KnownClaim): void {
-    const index = this.#known.indexOf(claim)
-    if (index >= 0) this.#known.splice(index, 1)
-  }
-
   /** The same claim with another kind, limit and weight written into it. */
   #forged({ id, fence }: KnownClaim): string {
     const { kind, limit } = anotherShape({ kind: 'mutex', limit: 1 }, this.#random)
     const stored = fence === null ? '-' : String(BigInt(fence) / 1_024n)
     return `hf1.${KINDS[kind]}.${limit}.${limit}.60000.${id}.${stored}`
   }
+}
+
+function isShared(name: string): boolean {
+  return /^g\d+\/s\/mk/.test(name)
 }
 
 function pickLong(tenant: Tenant): number {

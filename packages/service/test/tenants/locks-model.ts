@@ -189,9 +189,12 @@ export class LocksModel {
   }
 
   /** The claim with this id has another weight than was asked for; it stays as it is. */
-  weightConflict({ ask, entry, before, sentAt }: Pending, found: number): Findings {
+  weightConflict({ ask, entry, before, sentAt }: Pending, found: number, at: number): Findings {
     this.#over(entry)
     restore(entry, before)
+    // A lease that is about to end can be prolonged by whoever asks with its id.
+    entry.possiblyUntil = Math.max(entry.possiblyUntil, at + ask.ttlMs + MARGIN_MS)
+    count(entry, ask.tenant, Number.NEGATIVE_INFINITY, at + ask.ttlMs)
     if (entry.isTangled) return NONE
     if (!livesPossibly(before, sentAt) || before.weightMin >= ask.weight)
       return [`conflict: no claim with this id can have less than ${ask.weight}`]

@@ -7,7 +7,7 @@ import { pathOf } from '../security/running-service.js'
 import { ANSWER_BYTES_MAX, type Checker, describe, type Intent, LOCK_BYTES_MAX } from './checker.js'
 import { type ShownLock, viewFindings } from './ends-model.js'
 import type { LocksModel } from './locks-model.js'
-import { mayNow, type Tenant } from './world.js'
+import { mayNow, type Role, type Tenant } from './world.js'
 
 const STREAMS_MAX = 4
 
@@ -41,9 +41,9 @@ export class LookPlayer {
   }
 
   /** All pages of a list. */
-  async list(): Promise<void> {
+  async list(role?: Role): Promise<void> {
     const { group } = this.#checker
-    const tenant = this.#random.pick(group.tenants)
+    const tenant = group.tenants.find((each) => each.role === role) ?? this.#random.pick(group.tenants)
     const limit = this.#random.pick([1, 3, 10, 5_000])
     const prefix = this.#random.chance(0.5) ? group.prefix : ''
     const startedAt = performance.now()
@@ -107,10 +107,11 @@ export class LookPlayer {
   }
 
   /** Opens an event stream, which is read to its end or left unread. */
-  async listen(): Promise<void> {
+  async listen(role?: Role): Promise<void> {
     if (this.#streams.length >= STREAMS_MAX) this.#streams.shift()?.destroy()
-    const tenant = this.#random.pick(this.#checker.group.tenants)
-    const isRead = this.#random.chance(0.7)
+    const { tenants } = this.#checker.group
+    const tenant = tenants.find((each) => each.role === role) ?? this.#random.pick(tenants)
+    const isRead = role !== undefined || this.#random.chance(0.7)
     const headers = tenant.token === null ? {} : { authorization: `Bearer ${tenant.token}` }
     const options = { host: '127.0.0.1', port: this.#port, path: '/v1/events', headers, agent: false }
     const response = await new Promise<IncomingMessage>((resolve, reject) => {

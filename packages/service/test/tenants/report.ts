@@ -4,6 +4,8 @@ export interface Contradiction {
   /** The word before the colon: what the answer contradicts. */
   readonly kind: string
   readonly text: string
+  /** The last requests for the same name, oldest first. */
+  readonly trail: readonly string[]
 }
 
 const CONTRADICTIONS_MAX = 200
@@ -19,8 +21,8 @@ export class Report {
   explained504 = 0
   events = 0
 
-  add(kind: string, text: string): void {
-    if (this.contradictions.length < CONTRADICTIONS_MAX) this.contradictions.push({ kind, text })
+  add(kind: string, text: string, trail: readonly string[]): void {
+    if (this.contradictions.length < CONTRADICTIONS_MAX) this.contradictions.push({ kind, text, trail })
   }
 
   answered(status: number, code: string, route: string, bytes: number): void {

@@ -26,8 +26,8 @@ export interface RunOptions {
   readonly seed: number
   readonly requests: number
   readonly groups?: number
-  /** Ends a run as soon as there is a contradiction. */
-  readonly untilFound?: boolean
+  /** The run ends as soon as there is a contradiction of one of these kinds. */
+  readonly kinds?: readonly string[]
 }
 
 /** Small, so that sequences of a few hundred requests reach them. */
@@ -57,7 +57,10 @@ class AuthChanges {
   }
 
   /** Gives other rights to tenants. Until the service has read the file, both the old and the new ones can count. */
-  async change(rightsOf: (tenant: Tenant) => readonly AuthRight[] | null): Promise<void> {
+  async change(
+    rightsOf: (tenant: Tenant) => readonly AuthRight[] | null,
+    isOver: () => boolean,
+  ): Promise<void> {
     const tenants = this.#groups.flatMap(({ tenants: all }) => all).filter(({ role }) => role === 'fickle')
     const changedAt = performance.now()
     for (const tenant of tenants) {
@@ -66,7 +69,7 @@ class AuthChanges {
     }
     const seen = this.#timesRead()
     await this.write()
-    while (this.#timesRead() === seen) await sleep(20)
+    while (this.#timesRead() === seen && !isOver()) await sleep(20)
     // Requests that were let in before may still be under way; each looks at the rights when it is sent and when it ends.
     for (const tenant of tenants) tenant.rightsBefore = null
   }
@@ -85,9 +88,9 @@ class Sequence {
   readonly locks: LockPlayer
   readonly looks: LookPlayer
 
-  constructor(checker: Checker, random: Random, port: number) {
+  constructor(checker: Checker, random: Random, port: number, isOver: () => boolean) {
     const model = new LocksModel(RUN_LIMITS)
-    const locks = new LockPlayer(checker, model, random)
+    const locks = new LockPlayer(checker, model, random, isOver)
     const looks = new LookPlayer(checker, model, random, port)
     const records = new RecordPlayer(checker, random)
     this.locks = locks
@@ -97,7 +100,8 @@ class Sequence {
       [30, () => locks.acquire()],
       [13, () => locks.again()],
       [2, () => locks.upgrade()],
-      [1, () => locks.burst()],
+      [0.15, () => locks.crowd(() => looks.list('reader'))],
+      [0.6, () => locks.hijack()],
       [7, () => locks.wait(false)],
       [3, () => locks.wait(true)],
       [8, () => locks.renew()],
@@ -114,6 +118,14 @@ class Sequence {
     this.#total = this.#steps.reduce((sum, [weight]) => sum + weight, 0)
   }
 
+  /** What every run does, however short it is. */
+  async begin(): Promise<void> {
+    for (const role of ['narrow', 'user', 'fickle', 'reader'] as const) await this.looks.listen(role)
+    await this.locks.upgrade()
+    await this.locks.hijack()
+    await this.locks.crowd(() => this.looks.list('reader'))
+  }
+
   async step(): Promise<void> {
     let at = this.#random.next() * this.#total
     for (const [weight, play] of this.#steps) {
@@ -125,7 +137,7 @@ class Sequence {
 
 /** Runs sequences until enough requests were answered. */
 export async function runSequences(options: RunOptions): Promise<Report> {
-  const { createService, url, seed, requests, groups: count = 3, untilFound = false } = options
+  const { createService, url, seed, requests, groups: count = 3, kinds = [] } = options
   const marks = new Marks()
   const groups = Array.from({ length: count }, (_, index) => makeGroup(index, marks))
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-tenants-'))
@@ -143,13 +155,20 @@ export async function runSequences(options: RunOptions): Promise<Report> {
   const port = Number(new URL(await service.listen()).port)
   const report = new Report()
   const wires: Wire[] = []
-  const isOver = (): boolean => untilFound && report.contradictions.length > 0
+  let hasEnded = false
+  const isOver = (): boolean => hasEnded || kinds.some((kind) => report.kinds.has(kind))
   try {
     const changing = changeRights(auth, report, requests, isOver)
     const playing = groups.map(async (group, index) => {
       const wire = new Wire(port)
       wires.push(wire)
-      const sequence = new Sequence(new Checker(group, report, wire), new Random(seed * 1_000 + index), port)
+      const sequence = new Sequence(
+        new Checker(group, report, wire),
+        new Random(seed * 1_000 + index),
+        port,
+        isOver,
+      )
+      await sequence.begin()
       while (report.requests < requests && !isOver()) await sequence.step()
       await sequence.locks.settled()
       sequence.looks.close()
@@ -160,6 +179,7 @@ export async function runSequences(options: RunOptions): Promise<Report> {
     })
     await changing
   } finally {
+    hasEnded = true
     for (const wire of wires) wire.close()
     await service.close({ drainMs: 0 })
     await rm(folder, { recursive: true, force: true })
@@ -193,6 +213,6 @@ async function changeRights(
     const from = (requests * (index + 1)) / 4
     while (report.requests < from && !isOver()) await sleep(10)
     if (isOver()) return
-    await auth.change(rightsOf)
+    await auth.change(rightsOf, isOver)
   }
 }
