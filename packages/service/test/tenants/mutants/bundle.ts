@@ -12,6 +12,8 @@ const library = join(packages, 'holdfast', 'src')
 
 export interface Built {
   readonly createService: typeof CreateService
+  /** What another process imports. */
+  readonly module: string
   readonly remove: () => Promise<void>
 }
 
@@ -73,9 +75,11 @@ export async function buildService(mutant: ServiceMutant | null): Promise<Built>
     chunkFileNames: '[name]-[hash].mjs',
   })
   await build.close()
-  const made = (await import(pathToFileURL(join(folder, 'service.mjs')).href)) as Pick<Built, 'createService'>
+  const module = pathToFileURL(join(folder, 'service.mjs')).href
+  const made = (await import(module)) as Pick<Built, 'createService'>
   return {
     createService: made.createService,
+    module,
     remove: () => rm(folder, { recursive: true, force: true }),
   }
 }
