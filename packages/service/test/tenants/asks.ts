@@ -2,7 +2,7 @@
 
 import type { Random } from '../fuzz/random.js'
 import type { Shape } from './entries.js'
-import type { Ask } from './locks-model.js'
+import type { Ask } from './pending.js'
 import { type Group, type Kind, may, READ_WRITE_LIMIT, type Tenant, type UsedName } from './world.js'
 
 /** The longest lease that the service of a run allows. */

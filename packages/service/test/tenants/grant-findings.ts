@@ -1,7 +1,7 @@
 /** What can be wrong with an answer that grants a claim. */
 
 import { livesSurely, type ReadText, sameShape } from './entries.js'
-import type { Ask, Pending } from './locks-model.js'
+import type { Ask, Pending } from './pending.js'
 import type { Answered } from './wire.js'
 
 /** What the answer says must be what is stored, and not only what was asked for. */

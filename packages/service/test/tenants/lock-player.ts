@@ -29,7 +29,8 @@ import {
 } from './ends-model.js'
 import { readText, type Shape } from './entries.js'
 import { type KnownClaim, LockSender } from './lock-sender.js'
-import type { Ask, LocksModel } from './locks-model.js'
+import type { LocksModel } from './locks-model.js'
+import type { Ask } from './pending.js'
 import { CROWD_LIMIT, type Role, type Tenant, type UsedName } from './world.js'
 
 const CROWDING: readonly Role[] = ['user', 'hoarder', 'fickle']

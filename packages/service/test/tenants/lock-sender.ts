@@ -6,7 +6,8 @@ import { pathOf } from '../security/running-service.js'
 import { CLAIMS_MAX } from './asks.js'
 import { type Checked, type Checker, describe, type Intent } from './checker.js'
 import { readText, type Shape } from './entries.js'
-import type { Ask, LocksModel, Pending } from './locks-model.js'
+import type { LocksModel } from './locks-model.js'
+import type { Ask, Pending } from './pending.js'
 import type { Tenant } from './world.js'
 
 /** A claim text that a tenant has, or that another one has got hold of. */
@@ -72,7 +73,7 @@ export class LockSender {
       return this.#model.weightConflict(pending, Number(answer.json['weight']), endedAt)
     if (code === 'SHAPE_CONFLICT')
       return this.#model.shapeConflict(pending, answer.json['found'] as Partial<Shape>)
-    if (code === 'SUPERSEDED' || code === 'ID_SPENT') return this.#model.superseded(pending, endedAt)
+    if (code === 'SUPERSEDED' || code === 'ID_SPENT') return this.#model.superseded(pending, code, endedAt)
     if (code === 'TOO_MANY_CLAIMS') return this.#model.tooManyClaims(pending)
     if (code === 'QUEUE_FULL') return this.#model.queueFull(pending)
     if (code === 'TOO_MANY') return this.#model.tooManyWaiters(pending)

@@ -20,37 +20,9 @@ import {
   sameShape,
 } from './entries.js'
 import { repeatFindings, textFindings } from './grant-findings.js'
+import type { Ask, ModelLimits, Pending } from './pending.js'
 import type { Answered } from './wire.js'
 import type { Tenant } from './world.js'
-
-export interface Ask {
-  readonly tenant: Tenant
-  readonly name: string
-  /** null: the service mints one. */
-  readonly id: string | null
-  readonly shape: Shape
-  readonly weight: number
-  readonly ttlMs: number
-  readonly waitMs: number
-  readonly stayMs: number
-  readonly note: string | null
-}
-
-/** An acquire that is under way. */
-export interface Pending {
-  readonly ask: Ask
-  readonly entry: Entry
-  readonly before: Entry
-  readonly sentAt: number
-  /** Fences of answers that were there before it was sent. */
-  readonly floor: bigint
-}
-
-export interface ModelLimits {
-  readonly claimsPerPrincipalMax: number
-  readonly waitersPerPrincipalMax: number
-  readonly waitersPerNameMax: number
-}
 
 type Findings = readonly string[]
 const NONE: Findings = []
@@ -59,6 +31,8 @@ const NONE: Findings = []
 const HANG_UP_SLACK_MS = 3_000
 /** Ended entries are kept for this long, because requests that were sent earlier may still be refused for them. */
 const KEEP_MS = 20_000
+/** A wait that took so much longer than it was asked to was ended by a machine that was busy. */
+const STALL_MS = 100
 
 export class LocksModel {
   readonly #limits: ModelLimits
@@ -172,7 +146,9 @@ export class LocksModel {
     const others = this.entriesOf(ask.name).filter((each) => each !== entry && livesPossibly(each, sentAt))
     const findings: string[] = []
     const sum = others.reduce((total, { weightMax }) => total + weightMax, 0)
-    if (!isTangled && sum + ask.weight <= ask.shape.limit)
+    // Weights can have shrunk during a wait, and on a slow machine a wait can be over before the store has answered.
+    const isFree = ask.waitMs === 0 ? sum + ask.weight <= ask.shape.limit : others.length === 0
+    if (!isTangled && isFree && at - sentAt < ask.waitMs + STALL_MS)
       findings.push(
         `refusal: nothing that can be there stands in the way (weight ${sum} of ${ask.shape.limit})`,
       )
@@ -180,12 +156,19 @@ export class LocksModel {
     if (!isTangled && fits && before.isHolding && livesSurely(before, at))
       findings.push('refusal: the claim with this id surely holds')
     const place = json['place'] as Readonly<Record<string, unknown>> | null
-    restore(entry, before)
+    this.#waited(pending, at)
     if (place === null) {
       if (livesPossibly(before, sentAt)) doubt(entry)
       return findings
     }
     return [...findings, ...this.#placed(entry, pending, place, at)]
+  }
+
+  /** The request had no lasting effect, but it may have been seen in the queue until now. */
+  #waited({ ask, entry, before }: Pending, at: number): void {
+    restore(entry, before)
+    entry.notes.add(ask.note)
+    entry.possiblyUntil = Math.max(before.possiblyUntil, at)
   }
 
   /** The claim with this id has another weight than was asked for; it stays as it is. */
@@ -215,9 +198,10 @@ export class LocksModel {
   }
 
   /** Another request with the id went on, or a release of it may still take effect. */
-  superseded(pending: Pending, at: number): Findings {
-    const { entry } = pending
-    const isExplained = entry.isTangled
+  superseded(pending: Pending, code: string, at: number): Findings {
+    const { entry, ask } = pending
+    // The end of a wait releases the claim, and the release may not have been confirmed yet.
+    const isExplained = entry.isTangled || (code === 'ID_SPENT' && ask.waitMs > 0)
     this.hungUp(pending, at)
     return isExplained ? NONE : ['conflict: no other request with this id was under way']
   }
