@@ -2,7 +2,7 @@
 
 import type { Right } from '../../src/security/principal.js'
 import type { Report } from './report.js'
-import type { Answered, Exchange, Sending, Wire } from './wire.js'
+import { type Answered, type Exchange, type Sending, textIn, type Wire } from './wire.js'
 import { type Group, isKnownNow, mayAnyNow, mayNow, type Sureness, type Tenant } from './world.js'
 
 export type Route =
@@ -123,7 +123,7 @@ export class Checker {
       return { ...exchange, refused: early.isOpen === 'no', hasNoEffect: early.isOpen === 'no' }
     }
     const about = describe(intent, answer)
-    this.report.answered(answer.status, String(answer.json['code'] ?? ''), intent.route, answer.text.length)
+    this.report.answered(answer.status, textIn(answer.json, 'code'), intent.route, answer.text.length)
     this.#checkAlways(intent, exchange, answer, about)
     const refused = this.#isRefused(merged(early, gateOf(intent)), answer.status, about)
     return { ...exchange, refused, hasNoEffect: refused && early.isOpen === 'no' }

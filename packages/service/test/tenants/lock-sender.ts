@@ -8,6 +8,7 @@ import { type Checked, type Checker, describe, type Intent } from './checker.js'
 import { readText, type Shape } from './entries.js'
 import type { LocksModel } from './locks-model.js'
 import type { Ask, Pending } from './pending.js'
+import { textIn } from './wire.js'
 import type { Tenant } from './world.js'
 
 /** A claim text that a tenant has, or that another one has got hold of. */
@@ -58,7 +59,7 @@ export class LockSender {
   #judge(pending: Pending, checked: Checked, intent: Intent): readonly string[] {
     const { answer, endedAt } = checked
     if (answer === null) return []
-    const code = String(answer.json['code'] ?? '')
+    const code = textIn(answer.json, 'code')
     const { ask } = pending
     if (answer.status === 200) {
       this.#keep(ask, answer.json)
@@ -89,7 +90,7 @@ export class LockSender {
 
   unexpected({ answer, refused }: Checked, intent: Intent): void {
     if (answer === null || refused || answer.status === 504) return
-    const code = String(answer.json['code'] ?? '')
+    const code = textIn(answer.json, 'code')
     this.#checker.found(
       [`status: ${answer.status} ${code} is not an answer to this`],
       describe(intent, answer),
@@ -107,9 +108,9 @@ export class LockSender {
   }
 
   #keep({ tenant, name }: Ask, json: Readonly<Record<string, unknown>>): void {
-    const text = String(json['claim'])
+    const text = textIn(json, 'claim')
     const id = readText(text)?.id ?? ''
-    const fence = json['fence'] === null ? null : String(json['fence'])
+    const fence = json['fence'] === null ? null : textIn(json, 'fence')
     this.known.push({ tenant, name, text, id, fence })
     if (this.known.length > KNOWN_MAX) this.known.shift()
   }

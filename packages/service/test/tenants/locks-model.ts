@@ -21,7 +21,7 @@ import {
 } from './entries.js'
 import { repeatFindings, textFindings } from './grant-findings.js'
 import type { Ask, ModelLimits, Pending } from './pending.js'
-import type { Answered } from './wire.js'
+import { type Answered, textIn } from './wire.js'
 import type { Tenant } from './world.js'
 
 type Findings = readonly string[]
@@ -100,7 +100,7 @@ export class LocksModel {
     const text = readText(json['claim'])
     if (text === null) return ['shape: the claim of the answer cannot be read']
     const entry = this.#named(pendingEntry, text.id)
-    const fence = json['fence'] === null ? null : BigInt(String(json['fence']))
+    const fence = json['fence'] === null ? null : BigInt(textIn(json, 'fence'))
     const findings = [
       ...textFindings(ask, json, text),
       ...(entry.isTangled ? [] : repeatFindings(pending, fence, at)),
@@ -280,7 +280,7 @@ export class LocksModel {
     named.shape = ask.shape
     named.weightMin = ask.weight
     named.weightMax = ask.weight
-    named.fence = place['fence'] === null ? null : BigInt(String(place['fence']))
+    named.fence = place['fence'] === null ? null : BigInt(textIn(place, 'fence'))
     named.notes.add(ask.note)
     named.isHolding = false
     named.surelyUntil = sentAt + Number(place['remainingMs']) - MARGIN_MS

@@ -51,7 +51,7 @@ export class LookPlayer {
     let after = ''
     for (let page = 0; page < 60; page += 1) {
       const query = new URLSearchParams({ prefix, after, limit: String(limit) })
-      const path = `/v1/locks?${query}`
+      const path = `/v1/locks?${query.toString()}`
       const intent: Intent = {
         route: 'list',
         tenant,

@@ -4,6 +4,7 @@ import type { Right } from '../../src/security/principal.js'
 import type { Random } from '../fuzz/random.js'
 import { type Checker, describe, type Intent } from './checker.js'
 import { RecordModel } from './records-model.js'
+import { textIn } from './wire.js'
 import { type Group, may, type Tenant, type UsedScope } from './world.js'
 
 const KEYS = ['order-1', 'order-2', 'order-3']
@@ -131,7 +132,7 @@ export class RecordPlayer {
       const answer = await this.#tokenRequest(tenant, 'issue', purpose, {})
       if (answer === null) return
       if (answer.status === 201)
-        this.#tokens.push({ token: String(answer.json['token']), purpose, isUsed: false })
+        this.#tokens.push({ token: textIn(answer.json, 'token'), purpose, isUsed: false })
       else this.#checker.found([`token: ${answer.status} for issue`], purpose)
       if (this.#tokens.length > 20) this.#tokens.shift()
       return

@@ -1,7 +1,7 @@
 /** What is known of the records of one group. Requests for a record are sent one after the other, so only leases are uncertain. */
 
 import { MARGIN_MS } from './entries.js'
-import type { Answered } from './wire.js'
+import { type Answered, textIn } from './wire.js'
 
 type Findings = readonly string[]
 
@@ -43,7 +43,7 @@ export class RecordModel {
 
   claimed(ask: ClaimRecord, { status, json }: Answered, sentAt: number, at: number): Findings {
     const state = this.#state
-    const code = String(json['code'] ?? '')
+    const code = textIn(json, 'code')
     if (state.kind !== 'none' && state.input !== ask.input)
       return status === 422 ? [] : [`record: ${status} ${code} for another request with the same key`]
     if (state.kind === 'completed' || state.kind === 'failed') return settledFindings(state, status, json)
@@ -82,7 +82,7 @@ export class RecordModel {
     const isOwn = state.kind !== 'none' && state.owner === ask.owner && state.fence === ask.fence
     const mayEnd = isOwn && (state.kind === 'in-progress' || state.kind === ask.state)
     if (status === 409) return mayEnd ? ['record: its owner could not finish it'] : []
-    if (status !== 200) return [`record: ${status} ${String(json['code'])} for the end of a claim`]
+    if (status !== 200) return [`record: ${status} ${textIn(json, 'code')} for the end of a claim`]
     if (!mayEnd) return ['record: somebody finished a claim that was not theirs']
     if (state.kind !== 'in-progress') return []
     const { owner, fence, input } = state
@@ -99,7 +99,7 @@ export class RecordModel {
     if (record === null) return state.kind === 'none' ? [] : [`record: it is ${state.kind} and was not found`]
     const findings: string[] = []
     if (record['state'] !== state.kind)
-      findings.push(`record: shown as ${String(record['state'])}, it is ${state.kind}`)
+      findings.push(`record: shown as ${textIn(record, 'state')}, it is ${state.kind}`)
     if (!mayClaim && (record['owner'] !== '' || record['fingerprint'] !== null))
       findings.push('leak: the owner of a record is shown to somebody who may not claim it')
     if ((state.kind === 'completed' || state.kind === 'failed') && record['result'] !== state.result)
@@ -121,6 +121,6 @@ function settledFindings(
 ): Findings {
   if (status !== 200) return [`record: ${status} for a record that is ${state.kind}`]
   if (json['state'] !== state.kind)
-    return [`record: answered as ${String(json['state'])}, it is ${state.kind}`]
+    return [`record: answered as ${textIn(json, 'state')}, it is ${state.kind}`]
   return json['result'] === state.result ? [] : ['record: another result was answered than was stored']
 }

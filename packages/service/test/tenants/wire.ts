@@ -93,3 +93,9 @@ function answerOf(status: number, text: string): Answered {
   const isObject = typeof json === 'object' && json !== null && !Array.isArray(json)
   return { status, text, json: isObject ? (json as Record<string, unknown>) : {} }
 }
+
+/** A member of an answer that is a text; empty if it is none. */
+export function textIn(json: Answered['json'], member: string): string {
+  const value = json[member]
+  return typeof value === 'string' ? value : ''
+}

@@ -2,7 +2,7 @@
 
 import { performance } from 'node:perf_hooks'
 import { pathOf } from '../../security/running-service.js'
-import type { Wire } from '../wire.js'
+import { textIn, type Wire } from '../wire.js'
 
 const KEY = { scope: { tenant: 'calm', operation: 'pay' } }
 
@@ -30,7 +30,7 @@ export class Victim {
     const name = `calm/${this.#count % 5}`
     const first = await this.#ask(times, 200, pathOf(name, 'acquire'), { ttlMs: 60_000, note: 'calm' })
     const { claim } = first
-    const fence = BigInt(String(first['fence'] ?? -1))
+    const fence = BigInt(textIn(first, 'fence') || -1)
     if (fence <= 0n) this.wrong.push(`no fence: ${JSON.stringify(first).slice(0, 200)}`)
     this.#fence = fence
     await this.#ask(times, 423, pathOf(name, 'acquire'), {})
