@@ -9,7 +9,6 @@ import {
   count,
   doubt,
   type Entry,
-  end,
   livesPossibly,
   livesSurely,
   MARGIN_MS,
