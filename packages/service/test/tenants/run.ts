@@ -70,7 +70,8 @@ class AuthChanges {
     const seen = this.#timesRead()
     await this.write()
     while (this.#timesRead() === seen && !isOver()) await sleep(20)
-    // Requests that were let in before may still be under way; each looks at the rights when it is sent and when it ends.
+    // Requests that were let in with the old rights may still be under way.
+    if (!isOver()) await sleep(GRACE_MS)
     for (const tenant of tenants) tenant.rightsBefore = null
   }
 
@@ -78,6 +79,9 @@ class AuthChanges {
     return this.lines.filter((line) => JSON.stringify(line).includes('auth file changed')).length
   }
 }
+
+/** No request of a sequence takes this long, but on a machine that stalls. */
+const GRACE_MS = 2_000
 
 type Step = readonly [weight: number, play: () => Promise<void> | void]
 
