@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { InvalidInputError, OutcomeUnknownError } from 'holdfast'
+import { InvalidInputError, OutcomeUnknownError, WeightConflictError } from 'holdfast'
 import { type Claim, type Counter, type CounterAnswer, fenceOf, refOf, writeClaim } from 'holdfast/service'
 import { drainingProblem, ProblemError, problemOf } from '../problems.js'
 import {
@@ -115,6 +115,8 @@ async function serve(
     answer = await counter.acquire({ claim, waitMs, stayMs, signal, mayReturn })
   } catch (error) {
     waiting?.fail()
+    // The claim keeps its weight, but stores prolong a lease that is about to end for anybody who asks with its id.
+    if (error instanceof WeightConflictError) reservation.prolong(claim.ttlMs)
     throw error
   }
   // A place that is kept counts, too.

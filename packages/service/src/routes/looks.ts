@@ -8,7 +8,7 @@ import { ListLimits } from '../security/lists.js'
 import { auditBreak, type Log } from '../security/log-line.js'
 import { firstOf, INSPECT_BYTES_MAX } from '../watch/shown.js'
 import type { Watcher } from '../watch/watcher.js'
-import { type WireResource, wireClaim, wireResource } from '../watch/wire.js'
+import { wireClaim, wireResource } from '../watch/wire.js'
 import { type ClaimRules, nameFor, type ToName } from './claims.js'
 import { SharedLooks } from './shared-looks.js'
 
@@ -67,31 +67,47 @@ const PAGE_BYTES_MAX = 4 * 1_024 * 1_024
 
 /** After so many names of a list, other requests get their turn, and it is seen whether the caller is still there. */
 const NAMES_BETWEEN_TURNS = 200
+/** And after so many bytes of it. */
+const BYTES_BETWEEN_TURNS = 32 * 1_024
 
 /** One page. The store is walked from its beginning for each, so there is an end to it as soon as nobody waits for it. */
 async function list(
   { counter }: LookRoutesOptions,
   request: FastifyRequest<ToList>,
   reply: FastifyReply,
-): Promise<{ readonly locks: readonly WireResource[]; readonly next: string | null }> {
+): Promise<FastifyReply> {
   const { prefix = '', after = '', limit = 500 } = request.query
   if (prefix !== '') checkName(prefix, 'prefix', counter.limits.nameBytesMax)
-  const locks: WireResource[] = []
+  const texts: string[] = []
+  let last: string | null = null
   let walked = 0
   let bytes = 0
+  let sinceTurn = 0
   for await (const view of counter.list(prefix)) {
     walked += 1
     // A store that answers without waiting would otherwise keep everybody else from being served.
-    if (walked % NAMES_BETWEEN_TURNS === 0) await new Promise((resolve) => setImmediate(resolve))
+    if (walked % NAMES_BETWEEN_TURNS === 0 || sinceTurn >= BYTES_BETWEEN_TURNS) {
+      sinceTurn = 0
+      await new Promise((resolve) => setImmediate(resolve))
+    }
     // An answer that stands behind another one on the same connection is not told of its end.
     if (reply.raw.destroyed || request.raw.socket.destroyed) break
     if (!isBehind(view.resource, after) || !request.principal.may('inspect', view.resource)) continue
-    if (locks.length === limit || bytes >= PAGE_BYTES_MAX) return { locks, next: locks.at(-1)?.name ?? null }
-    const shown = wireResource(view)
-    bytes += Buffer.byteLength(JSON.stringify(shown))
-    locks.push(shown)
+    if (texts.length === limit || bytes >= PAGE_BYTES_MAX) return sendPage(reply, texts, last)
+    const text = JSON.stringify(wireResource(view))
+    const size = Buffer.byteLength(text)
+    bytes += size
+    sinceTurn += size
+    texts.push(text)
+    last = view.resource
   }
-  return { locks, next: null }
+  return sendPage(reply, texts, null)
+}
+
+/** Each lock is made to text once, and not again with its page: a large page would keep all others waiting. */
+function sendPage(reply: FastifyReply, locks: readonly string[], next: string | null): FastifyReply {
+  const page = `{"locks":[${locks.join()}],"next":${JSON.stringify(next)}}`
+  return reply.type('application/json; charset=utf-8').send(page)
 }
 
 function claimsMeant({ holders, waiters }: ResourceView, ref: string | undefined): readonly ClaimView[] {

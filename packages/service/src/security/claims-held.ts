@@ -51,11 +51,13 @@ interface Held {
 export interface Reservation {
   /** The claim was granted. */
   hold(leaseMs: number, fence: bigint | null): void
+  /** The claim stands already and was not granted again, but the request may have prolonged its lease. */
+  prolong(leaseMs: number): void
   /** The request is over. What was not granted does not count any more. A second call does nothing. */
   drop(): void
 }
 
-const NOT_COUNTED: Reservation = { hold() {}, drop() {} }
+const NOT_COUNTED: Reservation = { hold() {}, prolong() {}, drop() {} }
 
 /** A claim and its fence, as a renewal names them. */
 export interface RenewedPlace {
@@ -102,6 +104,7 @@ export class ClaimsHeld {
     let isOpen = true
     return {
       hold: (leaseMs, fence) => this.#hold(principal.name, claim, leaseMs, fence),
+      prolong: (leaseMs) => this.#hold(principal.name, claim, leaseMs, entry.fence),
       drop: () => {
         if (!isOpen) return
         isOpen = false

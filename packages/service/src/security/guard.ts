@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { FairTurns } from './fair-turns.js'
 import { ANSWER_HEADERS, DOCS_HEADERS, isDocs, STRICT_TRANSPORT } from './headers.js'
 import { checkMediaType, checkOrigin, hostCheck, isLoopback } from './hosts.js'
 import { readJsonBodies } from './json-body.js'
@@ -44,6 +45,7 @@ export async function guard(app: FastifyInstance, options: SecurityOptions): Pro
   const { authority, tls, limits, log } = options
   const checkHost = hostCheck(options)
   const rates = limits.requestsPerSecond === null ? null : new Rates(limits.requestsPerSecond)
+  const turns = new FairTurns()
   app.server.maxConnections = limits.connectionsMax
   app.server.on('checkExpectation', answerExpectation)
   readJsonBodies(app)
@@ -58,11 +60,23 @@ export async function guard(app: FastifyInstance, options: SecurityOptions): Pro
     checkHost(request)
     checkOrigin(request)
     const principal = authority === null ? ANYBODY : identify(authority, request)
-    rates?.take(authority === null || principal === null ? `@${networkOf(request.ip)}` : principal.name)
-    if (principal !== null) request.principal = principal
-    else if (request.routeOptions.config.open === true) request.principal = NOBODY
-    else throw new UnauthenticatedError()
-    checkMediaType(request)
+    const caller = callerOf(request, authority === null ? null : principal)
+    turns.enter(caller, () => {
+      try {
+        rates?.take(caller)
+        if (principal !== null) request.principal = principal
+        else if (request.routeOptions.config.open === true) request.principal = NOBODY
+        else throw new UnauthenticatedError()
+        checkMediaType(request)
+      } catch (error) {
+        done(error as Error)
+        return
+      }
+      done()
+    })
+  })
+  app.addHook('onSend', (request, _reply, payload: unknown, done) => {
+    if (typeof payload === 'string') turns.charge(request.principal.name, payload.length)
     done()
   })
   if (log !== null)
@@ -70,6 +84,11 @@ export async function guard(app: FastifyInstance, options: SecurityOptions): Pro
       writeLine(log, request, reply)
       done()
     })
+}
+
+/** A token by its name; without one, the network that the request comes from. */
+function callerOf(request: FastifyRequest, principal: Principal | null): string {
+  return principal === null ? `@${networkOf(request.ip)}` : principal.name
 }
 
 /** Whoever reads an open page without a token. */

@@ -10,6 +10,8 @@ export interface ListBounds {
 export class ListLimits {
   readonly #bounds: ListBounds
   readonly #byPrincipal = new Map<string, number>()
+  /** The end of the list of a token that was asked for last. */
+  readonly #last = new Map<string, Promise<void>>()
   #all = 0
 
   constructor(bounds: ListBounds) {
@@ -27,9 +29,25 @@ export class ListLimits {
     }
     this.#count(name, 1)
     try {
-      return await list()
+      return principal === ANYBODY ? await list() : await this.#inTurn(name, list)
     } finally {
       this.#count(name, -1)
+    }
+  }
+
+  /** Those of one token are made one after the other, so that several take no more time of each turn than one. */
+  async #inTurn<T>(name: string, list: () => Promise<T>): Promise<T> {
+    const before = this.#last.get(name)
+    const made = before === undefined ? list() : before.then(list)
+    const settled = made.then(
+      () => {},
+      () => {},
+    )
+    this.#last.set(name, settled)
+    try {
+      return await made
+    } finally {
+      if (this.#last.get(name) === settled) this.#last.delete(name)
     }
   }
 

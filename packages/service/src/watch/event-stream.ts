@@ -19,7 +19,7 @@ export interface EventStreamOptions {
 
 const PART_MAX = 500
 /** A message is sent when it has this many bytes; the rest comes with the next one. */
-const PART_BYTES_MAX = 1_024 * 1_024
+const PART_BYTES_MAX = 128 * 1_024
 const ACTIVITIES_MAX = 500
 const HEARTBEAT_MS = 15_000
 /** A listener that has read nothing for this long is gone, or as good as that. */

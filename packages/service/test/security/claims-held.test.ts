@@ -3,7 +3,7 @@ import type { CounterRenewal } from 'holdfast/service'
 import { refOf } from 'holdfast/service'
 import { storeFor } from 'holdfast-servers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { until } from '../../../../test/support/wait.js'
+import { turns, until } from '../../../../test/support/wait.js'
 import { ClaimsHeld, type Reservation } from '../../src/security/claims-held.js'
 import { ANYBODY, type Principal } from '../../src/security/principal.js'
 import { TooManyClaimsError } from '../../src/security/refused.js'
@@ -236,5 +236,23 @@ describe('the quota of a token at several instances', () => {
     const { claim } = json['place'] as { claim: string }
     expect((await one.post(pathOf('a', 'renew'), { claim, ttlMs: 60_000 }, asking)).status).toBe(200)
     for (const name of ['b', 'c']) expect((await take(one, name)).status).toBe(200)
+  })
+
+  it('counts a claim whose lease a refused request has prolonged', async () => {
+    const [one] = await start()
+    const id = 'prolonged'.padEnd(22, '-')
+    const first = { mode: 'read', id, ttlMs: 400 }
+    expect((await take(one, 'a', first)).status).toBe(200)
+    expect((await take(one, 'b')).status).toBe(200)
+    await until('the store has prolonged the lease', async () => {
+      const answer = await take(one, 'a', { ...first, mode: 'write', ttlMs: 600_000 })
+      if (answer.status === 200) throw new Error('The lease ended before it was prolonged.')
+      expect(answer.json).toMatchObject({ code: 'WEIGHT_CONFLICT', weight: 1 })
+      const { json } = await one.get(pathOf('a'), asking)
+      return (json['holders'] as { remainingMs: number }[]).some(({ remainingMs }) => remainingMs > 10_000)
+    })
+    // The quota of two is compared with leases again after a second at the earliest.
+    await turns(150)
+    expect((await take(one, 'c')).json).toMatchObject({ code: 'TOO_MANY_CLAIMS' })
   })
 })

@@ -25,7 +25,7 @@ import { renewGraceMs, settledSoon } from './clock.js'
 import { damagedKey, hungNode, isDamaged, redisError } from './errors.js'
 import type { RedisLink, Subscription } from './link.js'
 import { renewalGroups } from './renewals.js'
-import { scanNames } from './scan.js'
+import { type LockType, scanNames } from './scan.js'
 import { type Answer, Steps, type StepsOptions } from './steps.js'
 
 export const LINE_GUARANTEES: Guarantees = {
@@ -50,6 +50,8 @@ export interface LineOptions extends StepsOptions {
   readonly channel: string
 }
 
+/** A queue is a text, and a sorted set once it is long (long-line.lua). Queues grow more often than they shrink that far. */
+const LINE_TYPES: readonly LockType[] = ['string', 'zset']
 /** How many resources one step of a listing looks at. */
 const LIST_NAMES = 64
 
@@ -140,7 +142,7 @@ export class LineBackend implements Backend {
   }
 
   async *list(prefix: string): AsyncGenerator<ResourceView, void, void> {
-    const names = await scanNames(this.#link, this.#options.prefix, prefix)
+    const names = await scanNames(this.#link, this.#options.prefix, prefix, LINE_TYPES)
     for (let from = 0; from < names.length; from += LIST_NAMES) {
       const looks = names.slice(from, from + LIST_NAMES).map((name) => this.#lookUnlessDamaged(name))
       for (const look of await Promise.all(looks))

@@ -147,7 +147,7 @@ export class NxStore {
   }
 
   names(prefix: string): Promise<readonly string[]> {
-    return scanNames(this.#link, this.#prefix, prefix)
+    return scanNames(this.#link, this.#prefix, prefix, ['string'])
   }
 
   close(): Promise<void> {

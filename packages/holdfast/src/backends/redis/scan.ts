@@ -3,18 +3,27 @@ import type { RedisLink, RedisNode } from './link.js'
 
 const COUNT = '1000'
 
-/** The names of all keys that begin with both prefixes, in the order of their UTF-8 bytes, each once. */
+/** Types of keys that locks have. Records of idempotency, under the same prefix, are hashes. */
+export type LockType = 'string' | 'zset'
+
+/**
+ * The names of all keys of these types that begin with both prefixes, in the order of their UTF-8 bytes, each once. A key
+ * that changes its type between two scans can be missed.
+ */
 export async function scanNames(
   link: RedisLink,
   keyPrefix: string,
   namePrefix: string,
+  types: readonly LockType[],
 ): Promise<readonly string[]> {
   const before = link.keyPrefix + keyPrefix
   const pattern = `${escapeGlob(before + namePrefix)}*`
   try {
     const names = new Set<string>()
     for (const node of await link.masters()) {
-      for await (const key of keysOf(node, pattern)) names.add(key.slice(before.length))
+      for (const type of types) {
+        for await (const key of keysOf(node, pattern, type)) names.add(key.slice(before.length))
+      }
     }
     return inOrderOfBytes(names)
   } catch (error) {
@@ -28,11 +37,10 @@ export function inOrderOfBytes(names: Iterable<string>): readonly string[] {
   return withBytes.toSorted((a, b) => Buffer.compare(a.bytes, b.bytes)).map(({ name }) => name)
 }
 
-async function* keysOf(node: RedisNode, pattern: string): AsyncGenerator<string> {
+async function* keysOf(node: RedisNode, pattern: string, type: LockType): AsyncGenerator<string> {
   let cursor = '0'
   do {
-    // Locks of every recipe are texts.
-    const answer = await node.send(['SCAN', cursor, 'MATCH', pattern, 'COUNT', COUNT, 'TYPE', 'string'])
+    const answer = await node.send(['SCAN', cursor, 'MATCH', pattern, 'COUNT', COUNT, 'TYPE', type])
     const [next, keys] = answer as [unknown, unknown[]]
     for (const key of keys) yield String(key)
     cursor = String(next)
