@@ -11,6 +11,9 @@ export type ViolationKind =
   | 'stuck'
   | 'orphan'
   | 'timer-left'
+  | 'unexplained-loss'
+  | 'unnoticed-loss'
+  | 'late-wake-up'
   | 'unexpected-error'
 
 export class Violation extends Error {
