@@ -18,8 +18,8 @@ interface Seen {
 export interface Watches {
   readonly excuses: Excuses
   readonly losses: Losses
-  /** A caller has the hold that stands on this claim. */
-  readonly begun: (claimId: string) => void
+  /** A caller has a hold that stands on this claim. The client got the grant `agoMs` before. */
+  readonly begun: (claimId: string, agoMs: number) => void
   /** Whether the store mints fencing tokens. */
   readonly isFenced: boolean
 }
@@ -106,14 +106,15 @@ export class Checker {
   /** A caller has been given a hold. */
   begin(process: SimProcess, { resource, weight, limit }: Held, hold: Seen): Belief {
     this.grants += 1
-    const { id } = standingOf(hold).claim
+    const { claim, since } = standingOf(hold)
+    const { id } = claim
     if (!this.#watches.isFenced) this.#numbers.set(id, BigInt(this.grants))
     const fence = this.#fenceOf(hold)
     this.#trace(() => `${process.name}: holds ${resource} with ${fence}, weight ${weight}`)
     if (process.monotonicMs() >= hold.deadline) {
       throw new Violation('granted-late', `${resource} was given to ${process.name} after its deadline`)
     }
-    this.#watches.begun(id)
+    this.#watches.begun(id, process.monotonicMs() - since)
     if (!this.#isExcused(keyOf(hold))) this.#checkFence(process, { resource, weight, limit }, fence)
     return this.goOn(process, { resource, weight, limit }, hold)
   }

@@ -63,6 +63,7 @@ export function choosePlan(random: SeededRandom, ttlMs: number, isClean: boolean
 export class Faults {
   /** How often each kind was injected; pairs count as `two at once` beside their kinds. */
   readonly counts = new Map<string, number>()
+  total = 0
   readonly #scene: FaultScene
   readonly #plan: FaultPlan
   readonly #kinds: readonly FaultKind[]
@@ -122,6 +123,7 @@ export class Faults {
 
   #strike(kind: FaultKind, forMs: number): void {
     this.#count(kind)
+    this.total += 1
     this.#scene.wakeUps.trouble()
     const what = this.#inject(kind, forMs)
     this.#scene.trace(() => `fault: ${what}`)

@@ -90,7 +90,10 @@ async function sweep(
 
 function report({ failure }: Tally): void {
   if (failure === null) console.log('No violation.')
-  else console.log(`VIOLATION ${failure.message}\nReplay it with: npm run sim -- --seed ${failure.seed}${limit()}`)
+  else
+    console.log(
+      `VIOLATION ${failure.message}\nReplay it with: npm run sim -- --seed ${failure.seed}${limit()}`,
+    )
 }
 
 async function replay(
@@ -102,7 +105,9 @@ async function replay(
   const trace: string[] = []
   const result = await new World(seed, { store, onTrace: (line) => trace.push(line) }).run(steps)
   console.log(trace.slice(-lines).join('\n'))
-  console.log(`Seed ${seed}, ${result.store} store: ${result.steps} steps, ${result.grants} grants, ${result.faults} faults`)
+  console.log(
+    `Seed ${seed}, ${result.store} store: ${result.steps} steps, ${result.grants} grants, ${result.faults} faults`,
+  )
   console.log(result.violation === null ? 'No violation.' : `VIOLATION ${result.violation.message}`)
   return result.violation === null ? 0 : 1
 }
@@ -157,7 +162,9 @@ function count(value: number | string): string {
 function storeType(text: string | undefined): StoreType | undefined {
   const type = STORE_TYPES.find((each) => each === text)
   if (text === undefined || type !== undefined) return type
-  throw new RangeError(`Expected --store to be one of ${STORE_TYPES.join(', ')}, got ${JSON.stringify(text)}.`)
+  throw new RangeError(
+    `Expected --store to be one of ${STORE_TYPES.join(', ')}, got ${JSON.stringify(text)}.`,
+  )
 }
 
 /** What a replay must repeat to come to the same world. */

@@ -72,13 +72,7 @@ export class Network {
   /** When the last message of an ordered connection arrives, for each direction. */
   readonly #lastArrival = new Map<string, number>()
 
-  constructor(
-    time: VirtualTime,
-    random: SeededRandom,
-    store: SimStore,
-    watch: NetworkWatch,
-    trace: Trace,
-  ) {
+  constructor(time: VirtualTime, random: SeededRandom, store: SimStore, watch: NetworkWatch, trace: Trace) {
     this.#time = time
     this.#random = random
     this.#store = store
@@ -174,11 +168,7 @@ export class Network {
     return until !== undefined && this.#time.nowMs < until
   }
 
-  #request<T>(
-    process: SimProcess,
-    what: string,
-    run: (reply: (value: T) => void) => void,
-  ): Promise<T> {
+  #request<T>(process: SimProcess, what: string, run: (reply: (value: T) => void) => void): Promise<T> {
     const { weather } = this
     const random = this.#random
     return new Promise<T>((resolve, reject) => {

@@ -3,6 +3,8 @@ export interface SeenStanding {
   readonly claim: { readonly id: string; readonly ttlMs: number }
   readonly fence: bigint | null
   readonly lease: { readonly sentAt: number; readonly leaseMs: number }
+  /** When the store's grant reached the client, on the monotonic clock of the process. */
+  readonly since: number
   /** false: a fixed lease, which nobody renews. */
   readonly renews: boolean
   /** When `maxHoldMs` ends the hold. */

@@ -38,13 +38,16 @@ export class WakeUps {
     this.#troubleAt = this.#time.nowMs
   }
 
-  /** The caller has the hold that stands on this claim. */
-  begun(claimId: string, limitMs: number): void {
+  /** A caller has a hold that stands on this claim. The client got the grant `agoMs` before. */
+  begun(claimId: string, agoMs: number, limitMs: number): void {
     const since = this.#admitted.get(claimId)
     if (since === undefined) return
     this.#admitted.delete(claimId)
-    const tookMs = this.#time.nowMs - since
+    const tookMs = this.#time.nowMs - agoMs - since
     if (tookMs <= limitMs || this.#troubleAt > since - BACK_OFF_MS) return
-    throw new Violation('late-wake-up', `a waiter got its lock ${tookMs.toFixed(0)} ms after the store granted it`)
+    throw new Violation(
+      'late-wake-up',
+      `a waiter got its lock ${tookMs.toFixed(0)} ms after the store granted it`,
+    )
   }
 }

@@ -67,8 +67,7 @@ export class World {
   constructor(seed: number, { store, onTrace }: WorldOptions = {}) {
     const time = this.#time
     this.#seed = seed
-    this.#trace =
-      onTrace === undefined ? () => {} : (text) => onTrace(`${time.nowMs.toFixed(3)} ${text()}`)
+    this.#trace = onTrace === undefined ? () => {} : (text) => onTrace(`${time.nowMs.toFixed(3)} ${text()}`)
     const random = new SeededRandom(seed * 2_654_435_761)
     this.#random = random
     const ttlMs = random.pick([100, 300, 1_000, 3_000])
@@ -114,7 +113,7 @@ export class World {
     return new Checker(this.#time, this.#trace, {
       excuses: this.#excuses,
       losses: this.#losses,
-      begun: (claimId) => wakeUps.begun(claimId, limitMs),
+      begun: (claimId, agoMs) => wakeUps.begun(claimId, agoMs, limitMs),
       isFenced: fencing !== 'none',
     })
   }
@@ -156,8 +155,7 @@ export class World {
 
   #result(violation: Violation | null): WorldResult {
     const { grants, losses } = this.#checker
-    const faultsByKind = this.#faults.counts
-    const faults = [...faultsByKind.values()].reduce((sum, count) => sum + count, 0)
+    const { counts: faultsByKind, total: faults } = this.#faults
     const store = this.#store.type
     return { seed: this.#seed, steps: this.#steps, grants, losses, faults, store, faultsByKind, violation }
   }

@@ -1,5 +1,4 @@
-import type { Claim, Guarantees, Patience, Release, Verdict } from 'holdfast/backend'
-import type { Timer } from 'holdfast/backend'
+import type { Claim, Guarantees, Patience, Release, Timer, Verdict } from 'holdfast/backend'
 import { GUARANTEES, QueueStore } from './base.js'
 import type { QueueEntry } from './queue.js'
 import type { StoreClient } from './store.js'

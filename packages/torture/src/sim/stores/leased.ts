@@ -1,5 +1,15 @@
-import type { Claim, Guarantees, Patience, Renewal, RenewRequest, Sink, Verdict } from 'holdfast/backend'
-import type { Eviction, Release, ResourceView } from 'holdfast/backend'
+import type {
+  Claim,
+  Eviction,
+  Guarantees,
+  Patience,
+  Release,
+  Renewal,
+  RenewRequest,
+  ResourceView,
+  Sink,
+  Verdict,
+} from 'holdfast/backend'
 import { MemoryStore, memoryBackend } from 'holdfast/memory'
 import type { VirtualTime } from 'holdfast/testing'
 import type { SimProcess } from '../process.js'

@@ -1,12 +1,4 @@
-import type {
-  Claim,
-  Guarantees,
-  Patience,
-  Release,
-  Renewal,
-  RenewRequest,
-  Verdict,
-} from 'holdfast/backend'
+import type { Claim, Guarantees, Patience, Release, Renewal, RenewRequest, Verdict } from 'holdfast/backend'
 import type { SimProcess } from '../process.js'
 import { GUARANTEES, NO_OWN_FAULT, QueueStore } from './base.js'
 import type { QueueEntry } from './queue.js'

@@ -1,5 +1,15 @@
-import type { Claim, Eviction, Guarantees, Patience, Release, Renewal, RenewRequest } from 'holdfast/backend'
-import type { ResourceView, Sink, Verdict } from 'holdfast/backend'
+import type {
+  Claim,
+  Eviction,
+  Guarantees,
+  Patience,
+  Release,
+  Renewal,
+  RenewRequest,
+  ResourceView,
+  Sink,
+  Verdict,
+} from 'holdfast/backend'
 import type { SeededRandom, VirtualTime } from 'holdfast/testing'
 import type { SimProcess } from '../process.js'
 
