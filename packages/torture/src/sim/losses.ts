@@ -14,6 +14,9 @@ const GRAIN_MS = 8
 /** Clocks run up to this much apart. After a long standstill that looks like a short sleep, which shortens the lease. */
 const DRIFT = 0.007
 
+/** Clocks that are further apart than this mean a sleep to the client. */
+const SLEEP_SLACK_MS = 12
+
 /** A hold as this check sees it. */
 export interface LostHold {
   readonly process: SimProcess
@@ -182,8 +185,10 @@ export class Losses {
 
   processResumes(process: SimProcess): void {
     const run = this.#runOf(process)
-    if (run.stoppedSince !== null) run.stoppedMs += this.#time.nowMs - run.stoppedSince
+    const stoppedMs = run.stoppedSince === null ? 0 : this.#time.nowMs - run.stoppedSince
+    run.stoppedMs += stoppedMs
     run.stoppedSince = null
+    if (stoppedMs * DRIFT > SLEEP_SLACK_MS) this.clocksMove(process)
   }
 
   processDies(process: SimProcess): void {

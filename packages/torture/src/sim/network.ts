@@ -4,6 +4,7 @@ import type { SeededRandom, VirtualTime } from 'holdfast/testing'
 import { PersistentRelease } from './persistent-release.js'
 import type { SimProcess } from './process.js'
 import type { SimStore, StoreClient } from './stores/store.js'
+import { Violation } from './violation.js'
 
 /** Says what happens, for whoever replays a seed. The text is made only if somebody listens. */
 export type Trace = (text: () => string) => void
@@ -160,7 +161,16 @@ export class Network {
     const { lostRequest, lostReply } = this.weather
     if (this.#random.chance(lostRequest)) return 'unknown'
     const renewal = this.#store.renew(client, request)
+    if (renewal !== 'lost') this.#checkPlace(request)
     return this.#random.chance(lostReply) ? 'unknown' : renewal
+  }
+
+  /** A renewal names the entry that it means, and an entry that took its place later is not renewed by it. */
+  #checkPlace({ claim: { resource }, fence }: RenewRequest): void {
+    if (fence === null) return
+    const { holders, waiters } = this.#store.inspect(resource)
+    if (holders.some((view) => view.fence === fence) || waiters.some((view) => view.fence === fence)) return
+    throw new Violation('renewed-another', `the entry ${fence} of ${resource} was renewed, and is not there`)
   }
 
   #isParted(process: SimProcess): boolean {

@@ -14,6 +14,7 @@ export type ViolationKind =
   | 'unexplained-loss'
   | 'unnoticed-loss'
   | 'late-wake-up'
+  | 'renewed-another'
   | 'unexpected-error'
 
 export class Violation extends Error {

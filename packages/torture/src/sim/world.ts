@@ -42,6 +42,9 @@ const GIVE_UP_MS = 40
 /** So many worlds have no trouble at all. In these, nothing excuses a loss or a late grant. */
 const CLEAN_WORLDS = 0.06
 
+/** Messages that arrive after a standstill, some of them twice, tell an entry from a later one of the same claim. */
+const DELAYED = { slow: 0.2, duplicate: 0.2 }
+
 /** One simulated world: processes, a store, a network and faults, all of it decided by the seed. */
 export class World {
   readonly #time = new VirtualTime()
@@ -89,8 +92,8 @@ export class World {
     const wakeUps = new WakeUps(time)
     this.#network = new Network(time, random, this.#store, this.#watch(wakeUps), this.#trace)
     const weather = isClean ? CALM : chooseWeather(random, ttlMs)
-    this.#network.weather =
-      isStandstills && random.chance(0.7) && !isClean ? { ...weather, slow: 0.2, slowMs: ttlMs * 2 } : weather
+    const isDelayed = isStandstills && random.chance(0.7) && !isClean
+    this.#network.weather = isDelayed ? { ...weather, ...DELAYED, slowMs: ttlMs * 2 } : weather
     this.#checker = this.#makeChecker(wakeUps)
     this.#tasksPerProcess = random.whole(1, 3)
     this.#faults = this.#makeFaults(wakeUps, plan)
@@ -258,11 +261,21 @@ export class World {
     if (one === undefined || other === undefined) return
     const hold = await this.#drive(one.mutex('z').acquire())
     await this.#drive(other.mutex('z').tryAcquire({ waitMs: 10 }))
+    await this.#checkNoWaiter()
+    const giving = new AbortController()
+    const waiting = other.mutex('z').acquire({ waitMs: 5_000, signal: giving.signal })
+    const ended = waiting.catch(() => null)
     await this.#passTime(this.#time.nowMs + GIVE_UP_MS)
-    if (this.#store.inspect('z').waiters.length > 0) {
-      throw new Violation('orphan', 'a caller that stopped waiting is still in the line')
-    }
+    giving.abort()
+    await this.#drive(ended)
+    await this.#checkNoWaiter()
     await this.#drive(hold.release())
+  }
+
+  async #checkNoWaiter(): Promise<void> {
+    await this.#passTime(this.#time.nowMs + GIVE_UP_MS)
+    if (this.#store.inspect('z').waiters.length === 0) return
+    throw new Violation('orphan', 'a caller that stopped waiting is still in the queue')
   }
 
   async #closeAll(): Promise<void> {
