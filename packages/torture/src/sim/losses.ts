@@ -17,6 +17,9 @@ const DRIFT = 0.007
 /** Clocks that are further apart than this mean a sleep to the client. */
 const SLEEP_SLACK_MS = 12
 
+/** So many renewals of one hold may follow an answered one in a third of its lease. */
+const BURST_MAX = 8
+
 /** A hold as this check sees it. */
 export interface LostHold {
   readonly process: SimProcess
@@ -31,7 +34,7 @@ interface Kept {
   countedFrom: number
   /** The holder may rely on the lease until here, on the monotonic clock of its process. */
   endsAt: number
-  /** When a third of the lease is over, on the same clock. */
+  /** When the lease is to be renewed, on the same clock. */
   renewAt: number
   /** When the next renewal must have left, counted in the time that the process ran. */
   dueAt: number
@@ -39,6 +42,8 @@ interface Kept {
   missedByMs: number
   /** The store has said that the claim is gone, and the process has heard it. */
   isTold: boolean
+  /** The renewals that followed an answered one since a time, which is moved on after a third of a lease. */
+  readonly burst: { since: number; count: number; isAnswered: boolean }
 }
 
 interface Sent {
@@ -57,6 +62,11 @@ interface Running {
 /** What the client gives up of a lease for uneven clocks, and to stop in time. See docs/guarantees.md. */
 export function usableMs(leaseMs: number): number {
   return leaseMs - (leaseMs * 0.01 + 2) - Math.min(Math.max(50, leaseMs / 10), leaseMs / 4)
+}
+
+/** A renewal leaves after a third of the lease. A longer lease is renewed as long before its end as that. */
+export function renewAfterMs(leaseMs: number, askMs: number): number {
+  return leaseMs <= askMs ? leaseMs / 3 : usableMs(leaseMs) - (usableMs(askMs) - askMs / 3)
 }
 
 /** How long after a failed renewal the next one leaves at the latest. */
@@ -92,10 +102,11 @@ export class Losses {
       since: this.#time.nowMs,
       countedFrom: this.#time.nowMs,
       endsAt: deadline,
-      renewAt: sentAt + leaseMs / 3,
+      renewAt: sentAt + renewAfterMs(leaseMs, standing.claim.ttlMs),
       dueAt: 0,
       missedByMs: 0,
       isTold: false,
+      burst: { since: this.#time.nowMs, count: 0, isAnswered: false },
     }
     this.#kept.set(standing.claim.id, kept)
     // A renewal of the claim may be under way already, and the next one waits for it.
@@ -150,6 +161,7 @@ export class Losses {
       const kept = this.#kept.get(claim.id)
       if (kept === undefined) continue
       this.#noteLate(kept, process)
+      this.#countSent(kept)
       kept.dueAt = this.#ranMs(process) + this.#requestMs + retryMs(claim.ttlMs)
     }
   }
@@ -203,13 +215,27 @@ export class Losses {
     }
   }
 
+  /** Renewals that are answered follow each other slowly. `extend()` by the caller explains a few more. */
+  #countSent({ hold, burst }: Kept): void {
+    const { nowMs } = this.#time
+    if (nowMs - burst.since > hold.standing.claim.ttlMs / 3) Object.assign(burst, { since: nowMs, count: 0 })
+    if (burst.isAnswered) burst.count += 1
+    burst.isAnswered = false
+    if (burst.count <= BURST_MAX) return
+    const what = `${hold.process.name} renewed ${hold.resource} ${burst.count} times in a third of its lease`
+    this.#found ??= new Violation('renewal-storm', what)
+  }
+
   #credit(kept: Kept, { at, monotonicMs }: Sent, leaseMs: number): void {
     const endsAt = monotonicMs + usableMs(leaseMs)
     if (leaseMs > 0 && endsAt > kept.endsAt) {
       kept.endsAt = endsAt
       kept.countedFrom = at
-      kept.renewAt = monotonicMs + leaseMs / 3
+      const renewAt = monotonicMs + renewAfterMs(leaseMs, kept.hold.standing.claim.ttlMs)
+      // After a sleep the client may still count on a longer lease from before.
+      kept.renewAt = Math.max(kept.renewAt, renewAt)
     }
+    kept.burst.isAnswered = true
     kept.dueAt = Math.max(kept.dueAt, this.#nextDue(kept, kept.hold.process))
   }
 

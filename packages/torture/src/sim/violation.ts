@@ -15,6 +15,7 @@ export type ViolationKind =
   | 'unnoticed-loss'
   | 'late-wake-up'
   | 'renewed-another'
+  | 'renewal-storm'
   | 'unexpected-error'
 
 export class Violation extends Error {

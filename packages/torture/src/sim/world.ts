@@ -1,4 +1,4 @@
-import { createLocks, type Locks } from 'holdfast'
+import { createLocks, type Hold, type Locks } from 'holdfast'
 import { SeededRandom, settle, VirtualTime } from 'holdfast/testing'
 import { Checker } from './checker.js'
 import { Excuses } from './excuses.js'
@@ -38,6 +38,9 @@ const CLEAN_UP_MS = 2_500
 
 /** Longer than a release takes in the calm, and shorter than a waiter's lease in most worlds. */
 const GIVE_UP_MS = 40
+
+/** A waiter that waits for a push polls after this long at the latest. */
+const POLL_MS = 1_300
 
 /** So many worlds have no trouble at all. In these, nothing excuses a loss or a late grant. */
 const CLEAN_WORLDS = 0.06
@@ -269,7 +272,24 @@ export class World {
     giving.abort()
     await this.#drive(ended)
     await this.#checkNoWaiter()
-    await this.#drive(hold.release())
+    const next = await this.#checkWakeUp(hold, other, 0)
+    // Where the push is lost, the waiter polls after a while.
+    this.#network.weather = { ...CALM, lostPush: 1 }
+    const last = await this.#checkWakeUp(next, one, POLL_MS)
+    await this.#drive(last.release())
+  }
+
+  /** The holder releases, and the waiter has the lock soon. */
+  async #checkWakeUp(hold: Hold, by: Locks, moreMs: number): Promise<Hold> {
+    const waiting = by.mutex('z').acquire()
+    await this.#passTime(this.#time.nowMs + GIVE_UP_MS)
+    const since = this.#time.nowMs
+    const released = hold.release()
+    const next = await this.#drive(waiting)
+    const tookMs = this.#time.nowMs - since
+    await this.#drive(released)
+    if (tookMs <= wakeUpMs(this.#store.guarantees.waiting, CALM.delayMs) + moreMs) return next
+    throw new Violation('late-wake-up', `a waiter got the lock ${tookMs.toFixed(0)} ms after its release`)
   }
 
   async #checkNoWaiter(): Promise<void> {

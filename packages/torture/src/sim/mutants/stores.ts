@@ -64,16 +64,10 @@ export const STORE_MUTANTS: readonly Mutant[] = [
       "this.givenBack = this.#blockMs > 0 ? Promise.resolve('gone') : this.#machinery.releaser.release(this.standing)",
   },
   {
-    name: 'downgrade without fences takes a new entry for the old one',
-    file: `${CORE}/desk.ts`,
-    find: 'if (verdict.fence === null && lighter.lostError !== null) throw lighter.lostError',
-    replace: '',
-  },
-  {
-    name: 'end of a lease not watched after a downgrade',
-    file: `${CORE}/desk.ts`,
-    find: "if (standing.state === 'held') this.#keeper.keep(standing)",
-    replace: '',
+    name: 'renewals that extend nothing',
+    file: `${CORE}/timing.ts`,
+    find: 'if (lease.leaseMs <= askMs) return',
+    replace: 'if (lease.leaseMs > 0) return',
   },
   {
     name: 'fencing token minted again after a loss of data',

@@ -72,7 +72,7 @@ export class BlockingStore extends QueueStore {
     const entry = this.table.find(claim)
     if (entry === undefined) return null
     const { nowMs } = this.time
-    if (arrivedAt < nowMs) entry.expiresAt = Math.max(nowMs + claim.ttlMs, entry.expiresAt)
+    if (arrivedAt < nowMs) entry.expiresAt = nowMs + claim.ttlMs
     const leaseMs = entry.expiresAt - arrivedAt
     return { kind: 'granted', fence: entry.fence, leaseMs, weight: entry.weight }
   }
