@@ -44,7 +44,8 @@ function stallable(time: VirtualTime): { runtime: Runtime; stall: () => void } {
   const timers: Timers = {
     start: (afterMs, run) => time.schedule(time.nowMs + afterMs, () => !isStalled && run()),
   }
-  const stalled: Runtime = { ...runtime, identity: runtime.identity, timers }
+  const { identity, clock, random, contexts } = runtime
+  const stalled: Runtime = { identity, clock, random, contexts, timers }
   return {
     runtime: stalled,
     stall: () => {

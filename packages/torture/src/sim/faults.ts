@@ -154,7 +154,9 @@ export class Faults {
         return `${process.name} crashes`
       case 'break':
         return this.#break(random.pick(['a', 'b', 'rw', 'sem']))
-      default:
+      case 'data-loss':
+      case 'clock-step':
+      case 'session-end':
         return this.#strikeStore(kind, process)
     }
   }

@@ -53,8 +53,8 @@ export interface NetworkWatch {
   ): void
   /** A pushed loss reaches the process. */
   lossPushed(process: SimProcess, claimId: string): void
-  /** A message was lost, refused or slow. */
-  trouble(): void
+  /** A message was lost or refused, or is slow and arrives at `untilMs`. */
+  trouble(untilMs?: number): void
 }
 
 /** The way from the processes to the store: delays, losses, duplicates, outages and partitions. */
@@ -243,7 +243,6 @@ export class Network {
     const { delayMs, slow, slowMs } = this.weather
     const random = this.#random
     const isSlow = random.chance(slow)
-    if (isSlow) this.#watch.trouble()
     const delay = isSlow ? random.between(0, slowMs) : random.between(0.05, delayMs)
     let at = this.#time.nowMs + delay
     if (this.#store.isOrdered) {
@@ -251,6 +250,8 @@ export class Network {
       at = Math.max(at, this.#lastArrival.get(key) ?? 0)
       this.#lastArrival.set(key, at)
     }
+    // On an ordered connection, a slow message also delays those behind it.
+    if (isSlow || at > this.#time.nowMs + delayMs) this.#watch.trouble(at)
     this.#onTheWay += 1
     this.#time.schedule(at, () => {
       this.#onTheWay -= 1

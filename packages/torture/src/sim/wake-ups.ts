@@ -34,8 +34,8 @@ export class WakeUps {
   }
 
   /** A message was lost or slow, or a fault was injected. */
-  trouble(): void {
-    this.#troubleAt = this.#time.nowMs
+  trouble(untilMs = this.#time.nowMs): void {
+    this.#troubleAt = Math.max(this.#troubleAt, untilMs)
   }
 
   /** A caller has a hold that stands on this claim. The client got the grant `agoMs` before. */

@@ -109,7 +109,7 @@ export class World {
       renewalSent: (process, requests) => losses.renewalSent(process, requests),
       renewalAnswered: (process, requests, states) => losses.renewalAnswered(process, requests, states),
       lossPushed: (process, claimId) => losses.lossPushed(process, claimId),
-      trouble: () => wakeUps.trouble(),
+      trouble: (untilMs) => wakeUps.trouble(untilMs),
     }
   }
 

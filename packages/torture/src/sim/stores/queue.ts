@@ -161,7 +161,7 @@ export class QueueTable {
   remove(isMeant: (entry: QueueEntry) => boolean): number {
     const now = this.#options.nowMs()
     let count = 0
-    for (const resource of [...this.#queues.keys()]) {
+    for (const resource of this.#queues.keys()) {
       const queue = this.#live(resource, now)
       const left = queue.filter((entry) => !isMeant(entry))
       if (left.length === queue.length) continue
