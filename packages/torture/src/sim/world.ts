@@ -4,13 +4,14 @@ import { Checker } from './checker.js'
 import { Excuses } from './excuses.js'
 import { choosePlan, type FaultPlan, Faults } from './faults.js'
 import { Losses } from './losses.js'
-import { CALM, Network, type NetworkWatch, type Trace, type Weather } from './network.js'
+import { CALM, Network, type NetworkWatch, type Trace } from './network.js'
 import { SimProcess } from './process.js'
 import { chooseType, makeStore } from './stores/index.js'
 import { RESOURCES, type SimStore, type StoreType } from './stores/store.js'
 import { type Manners, Task } from './tasks.js'
 import { Violation } from './violation.js'
 import { WakeUps, wakeUpMs } from './wake-ups.js'
+import { chooseWeather } from './weather.js'
 
 export interface WorldOptions {
   /** The type of store. Left out: the seed decides. */
@@ -44,9 +45,6 @@ const POLL_MS = 1_300
 
 /** So many worlds have no trouble at all. In these, nothing excuses a loss or a late grant. */
 const CLEAN_WORLDS = 0.06
-
-/** Messages that arrive after a standstill, some of them twice, tell an entry from a later one of the same claim. */
-const DELAYED = { slow: 0.2, duplicate: 0.2 }
 
 /** One simulated world: processes, a store, a network and faults, all of it decided by the seed. */
 export class World {
@@ -94,9 +92,7 @@ export class World {
     this.#losses = new Losses(time, this.#excuses, this.#requestMs)
     const wakeUps = new WakeUps(time)
     this.#network = new Network(time, random, this.#store, this.#watch(wakeUps), this.#trace)
-    const weather = isClean ? CALM : chooseWeather(random, ttlMs)
-    const isDelayed = isStandstills && random.chance(0.7) && !isClean
-    this.#network.weather = isDelayed ? { ...weather, ...DELAYED, slowMs: ttlMs * 2 } : weather
+    this.#network.weather = isClean ? CALM : chooseWeather(random, ttlMs, isStandstills)
     this.#checker = this.#makeChecker(wakeUps)
     this.#tasksPerProcess = random.whole(1, 3)
     this.#faults = this.#makeFaults(wakeUps, plan)
@@ -224,9 +220,7 @@ export class World {
     this.#stormy = false
     const calmSince = this.#time.nowMs
     this.#faults.stop()
-    const { ttlMs } = this.#manners
-    // Without faults, the longest thing that anybody waits for is a few leases of the dead and the forgotten.
-    const until = this.#time.nowMs + 60_000 + ttlMs * 60
+    const until = this.#calmUntil()
     for (let steps = 0; this.#running > 0; steps++) {
       if (steps > CALM_STEPS_MAX || this.#time.nowMs > until || !(await this.#step())) {
         this.#checker.assertNobodyWaits()
@@ -237,6 +231,11 @@ export class World {
     await this.#checkOrphans(calmSince)
     await this.#checkGivingUp()
     await this.#closeAll()
+  }
+
+  /** Without faults, the longest wait is for a few leases of crashed processes. */
+  #calmUntil(): number {
+    return this.#time.nowMs + 60_000 + this.#manners.ttlMs * 60
   }
 
   /** What a living process gave up must leave the store soon; only the dead are left to their leases. */
@@ -315,8 +314,9 @@ export class World {
     }
     promise.then(note, note)
     await settle()
-    while (!settled && (await this.#step())) {
-      // Running out of events before it is settled shows below.
+    const until = this.#calmUntil()
+    while (!settled && this.#time.nowMs < until && (await this.#step())) {
+      // Running out of events or of time before it is settled shows below.
     }
     if (!settled) throw new Violation('stuck', 'a call in the calm did not end')
     return await promise
@@ -326,21 +326,6 @@ export class World {
     // Time passes only with events, so the mark is one.
     this.#time.schedule(untilMs, () => {})
     while (this.#time.nowMs < untilMs) await this.#step()
-  }
-}
-
-/** Some worlds have one trouble and some have all, because troubles can hide each other. */
-function chooseWeather(random: SeededRandom, ttlMs: number): Weather {
-  if (random.chance(0.1)) return CALM
-  const rate = (): number => (random.chance(0.5) ? 0 : random.pick([0.01, 0.05, 0.2]))
-  return {
-    delayMs: random.pick([0.5, 5, ttlMs / 20]),
-    slow: rate(),
-    slowMs: random.pick([ttlMs / 2, ttlMs * 3]),
-    lostRequest: rate(),
-    lostReply: rate(),
-    duplicate: rate(),
-    lostPush: rate(),
   }
 }
 
