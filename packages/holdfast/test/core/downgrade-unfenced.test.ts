@@ -63,6 +63,7 @@ describe('a downgrade on a store without fencing tokens', () => {
     const locks = await createLocks(relay, { requestMs: 60_000 }, runtime)
     const other = await createLocks(memoryBackend(store), {}, new VirtualRuntime(time))
     const hold = await locks.readWrite('doc').write().acquire(FIXED)
+    await time.advance(8_000)
     relay.isSlow = true
     const downgrading = hold.downgrade()
     const outcome = downgrading.then(
@@ -71,7 +72,7 @@ describe('a downgrade on a store without fencing tokens', () => {
     )
     await settle()
     stall()
-    await time.advance(11_000)
+    await time.advance(3_000)
     await (await other.readWrite('doc').write().acquire()).release()
     relay.arrive?.()
     expect(await outcome).toBeInstanceOf(LockLostError)
