@@ -177,7 +177,7 @@ export class Losses {
       if (kept === undefined || kept.hold.standing.fence !== fence) continue
       const state = states?.[index] ?? 'unknown'
       // Without a fencing token, an answer to an older request may be about an entry that has gone.
-      const isOlder = fence === null && sent.at < kept.since
+      const isOlder = fence === null && sent.at <= kept.since
       if (isOlder) kept.dueAt = Math.max(kept.dueAt, this.#ranMs(process) + claim.ttlMs / 3)
       else if (state === 'lost') kept.isTold = true
       else if (state === 'unknown') this.#retries(kept, process)
