@@ -177,7 +177,11 @@ export class Desk {
     }
     // Another fence means another place: the old one was gone, and somebody may have been in between.
     if (verdict.kind === 'granted' && verdict.fence === standing.fence) {
+      // Without fences, only a lease that has not run out proves that the entry is still the one that was held.
+      if (verdict.fence === null && lighter.lostError !== null) throw lighter.lostError
       if (this.#keeper.wakefulness() === awake) standing.placed(verdict.fence, sentAt, verdict.leaseMs, awake)
+      // The new count may end sooner than the old one.
+      if (standing.state === 'held') this.#keeper.keep(standing)
       if (lighter.lostError !== null) throw lighter.lostError
       // The caller released the old hold meanwhile, which released this one too.
       if (lighter.isReleased) lighter.assertHeld()

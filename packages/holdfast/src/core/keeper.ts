@@ -168,8 +168,9 @@ export class Keeper {
   }
 
   #nextRenewal(standing: Standing): number {
-    const grain = standing.lease.leaseMs / SLOTS_PER_LEASE
-    return grain > 0 ? Math.floor(renewAt(standing.lease) / grain) * grain : this.#runtime.clock.monotonicMs()
+    const { lease, askMs } = standing
+    const grain = Math.min(lease.leaseMs, askMs) / SLOTS_PER_LEASE
+    return grain > 0 ? Math.floor(renewAt(lease, askMs) / grain) * grain : this.#runtime.clock.monotonicMs()
   }
 
   #turn(due: readonly Standing[]): void {

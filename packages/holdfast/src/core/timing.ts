@@ -32,9 +32,14 @@ export function abortAt(lease: Lease, skewMs: number): number {
   return validUntil(lease, skewMs) - guardMs(lease.leaseMs)
 }
 
-/** A third of the lease leaves room for two more tries before the guard. */
-export function renewAt(lease: Lease): number {
-  return lease.sentAt + lease.leaseMs / 3
+/**
+ * A third of the lease leaves room for two more tries before the guard. A lease that was made longer than what renewals ask
+ * for is renewed as long before its guard as any other: a renewal before that would not extend it.
+ */
+export function renewAt(lease: Lease, askMs: number): number {
+  if (lease.leaseMs <= askMs) return lease.sentAt + lease.leaseMs / 3
+  const roomMs = abortAt({ sentAt: 0, leaseMs: askMs }, 0) - askMs / 3
+  return abortAt(lease, 0) - roomMs
 }
 
 /** A failed renewal is tried again soon, but not so often that it makes a struggling store worse. */

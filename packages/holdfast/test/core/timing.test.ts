@@ -8,16 +8,30 @@ describe('the timing contract', () => {
     expect(validUntil(lease, 0)).toBe(1_000 + 30_000 - 302)
     expect(abortAt(lease, 0)).toBe(1_000 + 30_000 - 302 - 3_000)
     expect(abortAt(lease, 500)).toBe(abortAt(lease, 0) - 500)
-    expect(renewAt(lease)).toBe(11_000)
+    expect(renewAt(lease, lease.leaseMs)).toBe(11_000)
   })
 
   it('leaves something to use of every lease, and room for a retry', () => {
     fc.assert(
       fc.property(fc.integer({ min: 50, max: 2 ** 31 - 1 }), (leaseMs) => {
         const lease = { sentAt: 0, leaseMs }
-        expect(renewAt(lease)).toBeLessThan(abortAt(lease, 0))
+        expect(renewAt(lease, leaseMs)).toBeLessThan(abortAt(lease, 0))
         expect(abortAt(lease, 0)).toBeGreaterThan(leaseMs / 2)
         expect(abortAt(lease, 0) + guardMs(leaseMs) + marginMs(leaseMs, 0)).toBeCloseTo(leaseMs, 3)
+      }),
+    )
+  })
+
+  it('renews a lease that was made longer in time, and only once that extends it', () => {
+    const ms = fc.integer({ min: 50, max: 2 ** 31 - 1 })
+    fc.assert(
+      fc.property(ms, ms, (leaseMs, askMs) => {
+        const lease = { sentAt: 0, leaseMs }
+        const at = renewAt(lease, askMs)
+        expect(at).toBeLessThan(abortAt(lease, 0))
+        if (leaseMs <= askMs) return
+        expect(at).toBeGreaterThanOrEqual(0)
+        expect(abortAt({ sentAt: at, leaseMs: askMs }, 0)).toBeGreaterThan(abortAt(lease, 0))
       }),
     )
   })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
-import type { Mutant } from './mutants.js'
+import type { Mutant } from './mutants/index.js'
 
 /**
  * Builds the simulator together with the library's source, with one fault planted, into `folder`. Gives the path of

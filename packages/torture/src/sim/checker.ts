@@ -1,12 +1,27 @@
+import { refOf } from 'holdfast/backend'
 import type { VirtualTime } from 'holdfast/testing'
+import type { EntryKey, Excuses } from './excuses.js'
+import type { Losses } from './losses.js'
 import type { Trace } from './network.js'
 import type { SimProcess } from './process.js'
+import { type SeenStanding, standingOf } from './standing.js'
 import { Violation } from './violation.js'
 
 /** As much of a hold as the checker looks at. None of it changes anything. */
 interface Seen {
   readonly deadline: number
   readonly fence: bigint
+  readonly signal: AbortSignal
+}
+
+/** The checks that have a file of their own. */
+export interface Watches {
+  readonly excuses: Excuses
+  readonly losses: Losses
+  /** A caller has a hold that stands on this claim. The client got the grant `agoMs` before. */
+  readonly begun: (claimId: string, agoMs: number) => void
+  /** Whether the store mints fencing tokens. */
+  readonly isFenced: boolean
 }
 
 /** What is held, as far as others are concerned. */
@@ -20,12 +35,14 @@ interface Held {
 export interface Belief extends Held {
   readonly process: SimProcess
   readonly hold: Seen
+  /** Of a store without fencing tokens: the number of the grant, in the order in which callers got theirs. */
   readonly fence: bigint
+  readonly standing: SeenStanding
+  /** The entry of the store that it stands on. */
+  readonly key: EntryKey
   readonly stops: number
-  /** Asleep or broken by an operator: it does not count until its process has asserted it anew. */
+  /** Asleep: it does not count until its process has asserted it anew. */
   void: boolean
-  /** An operator took it away: it never counts again. */
-  broken: boolean
   aborted: boolean
   overdueSince: number | null
 }
@@ -38,10 +55,7 @@ interface Wait {
   readonly waitMs: number | null
 }
 
-/** How many fences a caller sees between two places in the store's line. */
-const FENCE_STEP = 1_024n
-
-const FRESH = { aborted: false, overdueSince: null as number | null }
+const FRESH = { aborted: false, void: false, overdueSince: null as number | null }
 
 /** How late an abort or a timeout may come while its process runs: the grain of the wheel and of the scheduler. */
 const LATE_MS = 30
@@ -60,11 +74,14 @@ export class Checker {
   readonly #used = new Map<string, Set<bigint>>()
   readonly #gates = new Map<string, bigint>()
   readonly #waits = new Set<Wait>()
-  readonly #broken = new Set<string>()
+  /** The grants of a store without fencing tokens, by claim. */
+  readonly #numbers = new Map<string, bigint>()
+  readonly #watches: Watches
 
-  constructor(time: VirtualTime, trace: Trace) {
+  constructor(time: VirtualTime, trace: Trace, watches: Watches) {
     this.#time = time
     this.#trace = trace
+    this.#watches = watches
   }
 
   waitBegins(process: SimProcess, resource: string, waitMs: number | null): Wait {
@@ -89,23 +106,30 @@ export class Checker {
   /** A caller has been given a hold. */
   begin(process: SimProcess, { resource, weight, limit }: Held, hold: Seen): Belief {
     this.grants += 1
-    this.#trace(() => `${process.name}: holds ${resource} with ${hold.fence}, weight ${weight}`)
+    const { claim, since } = standingOf(hold)
+    const { id } = claim
+    if (!this.#watches.isFenced) this.#numbers.set(id, BigInt(this.grants))
+    const fence = this.#fenceOf(hold)
+    this.#trace(() => `${process.name}: holds ${resource} with ${fence}, weight ${weight}`)
     if (process.monotonicMs() >= hold.deadline) {
       throw new Violation('granted-late', `${resource} was given to ${process.name} after its deadline`)
     }
-    this.#checkFence(process, { resource, weight, limit }, hold.fence)
+    this.#watches.begun(id, process.monotonicMs() - since)
+    if (!this.#isExcused(keyOf(hold))) this.#checkFence(process, { resource, weight, limit }, fence)
     return this.goOn(process, { resource, weight, limit }, hold)
   }
 
   /** A hold goes on as another one with the same number, as after a downgrade. */
   goOn(process: SimProcess, { resource, weight, limit }: Held, hold: Seen): Belief {
-    const { fence } = hold
+    const fence = this.#fenceOf(hold)
     const { stops } = process
-    const broken = this.#isBroken(resource, fence)
-    const belief = { process, resource, weight, limit, hold, fence, stops, ...FRESH, broken, void: broken }
+    const standing = standingOf(hold)
+    const key = keyOf(hold)
+    const belief = { process, resource, weight, limit, hold, fence, standing, key, stops, ...FRESH }
     const beliefs = this.#beliefs.get(resource)
     if (beliefs === undefined) this.#beliefs.set(resource, new Set([belief]))
     else beliefs.add(belief)
+    this.#watches.losses.begin(belief, hold.deadline)
     this.#checkOverlap(resource, 'overlap')
     return belief
   }
@@ -113,10 +137,14 @@ export class Checker {
   end(belief: Belief): void {
     this.#trace(() => `${belief.process.name}: is done with ${belief.resource}, ${belief.fence}`)
     this.#beliefs.get(belief.resource)?.delete(belief)
+    this.#watches.losses.end(belief)
   }
 
   aborted(belief: Belief): void {
-    if (!belief.broken) this.losses += 1
+    const isOver = this.#beliefs.get(belief.resource)?.has(belief) !== true
+    const reason: unknown = Reflect.get(Object(belief.hold.signal.reason), 'reason')
+    if (!isOver) this.losses += 1
+    if (!isOver) this.#watches.losses.lost(belief, String(reason))
     this.#trace(() => `${belief.process.name}: was told that ${belief.resource}, ${belief.fence}, is lost`)
     belief.aborted = true
     this.end(belief)
@@ -124,7 +152,7 @@ export class Checker {
 
   /** The process asserted the hold, and the assertion passed: then it must be true. */
   asserted(belief: Belief): void {
-    if (belief.broken) return
+    if (this.#isExcused(belief.key)) return
     belief.void = false
     this.#beliefs.get(belief.resource)?.add(belief)
     this.#checkOverlap(belief.resource, 'asserted-overlap')
@@ -132,9 +160,10 @@ export class Checker {
 
   /** A guarded write right after an assertion. The guard refuses a lower fence than it has seen of an excluding hold. */
   write(belief: Belief): void {
+    if (this.#isExcused(belief.key)) return
     const exclusive = belief.weight === belief.limit
     const highest = this.#gates.get(belief.resource) ?? 0n
-    if (belief.fence < highest && !belief.broken) {
+    if (belief.fence < highest) {
       const detail = `${belief.process.name} asserted ${belief.resource} with fence ${belief.fence}, but ${highest} was seen`
       throw new Violation('refused-while-held', detail)
     }
@@ -148,6 +177,7 @@ export class Checker {
       if (beliefs.size > 1) this.#checkOverlap(resource, 'overlap')
       for (const belief of beliefs) this.#checkAbort(belief)
     }
+    this.#watches.losses.afterStep()
   }
 
   processStops(process: SimProcess, asleep: boolean): void {
@@ -159,21 +189,21 @@ export class Checker {
     for (const wait of this.#waits) if (wait.process === process) this.#waits.delete(wait)
   }
 
-  /**
-   * An operator took these places of the resource away. Who held them may go on believing for a while, by design, and
-   * who has yet to hear of its grant may even begin to.
-   */
-  broken(resource: string, places: readonly bigint[]): void {
-    for (const place of places) this.#broken.add(`${resource} ${place}`)
-    for (const belief of this.#beliefs.get(resource) ?? []) {
-      if (!this.#isBroken(resource, belief.fence)) continue
-      belief.void = true
-      belief.broken = true
-    }
+  /** The store has forgotten its fencing tokens, and may mint any of them again. */
+  fencesForgotten(): void {
+    this.#fences.clear()
+    this.#used.clear()
+    this.#gates.clear()
   }
 
-  #isBroken(resource: string, fence: bigint): boolean {
-    return this.#broken.has(`${resource} ${fence / FENCE_STEP}`)
+  #isExcused(key: EntryKey): boolean {
+    return this.#watches.excuses.isCovered(key)
+  }
+
+  /** The number that orders the grants of a resource. A hold that goes on keeps it. */
+  #fenceOf(hold: Seen): bigint {
+    if (this.#watches.isFenced) return hold.fence
+    return this.#numbers.get(standingOf(hold).claim.id) ?? 0n
   }
 
   assertNobodyWaits(): void {
@@ -189,7 +219,6 @@ export class Checker {
     const used = this.#used.get(resource) ?? new Set()
     if (used.has(fence)) throw new Violation('fence-reused', `${fence} of ${resource}, by ${process.name}`)
     this.#used.set(resource, used.add(fence))
-    if (this.#isBroken(resource, fence)) return
     // Of two holds that exclude each other, the later one has the higher number. One maximum per weight is enough.
     const before = this.#fences.get(resource) ?? []
     for (const other of before) {
@@ -208,6 +237,7 @@ export class Checker {
     const live: Belief[] = []
     for (const belief of this.#beliefs.get(resource) ?? []) {
       if (belief.void || belief.process.monotonicMs() >= belief.hold.deadline) continue
+      if (this.#isExcused(belief.key)) continue
       live.push(belief)
       sum += belief.weight
       limit = belief.limit
@@ -232,4 +262,9 @@ export class Checker {
   *#all(): Generator<Belief> {
     for (const beliefs of this.#beliefs.values()) yield* beliefs
   }
+}
+
+function keyOf(hold: Seen): EntryKey {
+  const { claim, fence } = standingOf(hold)
+  return { ref: refOf(claim.id), place: fence }
 }

@@ -5,8 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { bundleMutant } from './bundle.js'
 import { runFleet } from './fleet.js'
-import { MUTANTS, type Mutant } from './mutants.js'
-import { STEPS_PER_WORLD, type Tally } from './run.js'
+import { MUTANTS, type Mutant } from './mutants/index.js'
+import { type Counts, STEPS_PER_WORLD, type Tally } from './run.js'
+import { STORE_TYPES, type StoreType } from './stores/store.js'
 import { World } from './world.js'
 
 const HELP = `The simulator: the real core on virtual time, with faults decided by a seed.
@@ -14,6 +15,7 @@ const HELP = `The simulator: the real core on virtual time, with faults decided 
   npm run sim -- [--steps M] [--from N] [--threads T]   run seeds N, N+1, … until M steps are done (default 2,000,000)
   npm run sim -- --seed N [--steps M] [--lines L]       replay one seed; prints the last L lines of what happened
   npm run sim -- --mutants                              plant known faults one by one; each must be found
+  npm run sim -- --store TYPE …                         only worlds with this store: ${STORE_TYPES.join(', ')}
   npm run sim -- --suite                                M steps, then the mutants; \`npm test\` takes 1,000,000
 
 Exit code 1: a promise was broken, or a planted fault was not found.`
@@ -35,6 +37,7 @@ const { values } = parseArgs({
     threads: { type: 'string' },
     mutants: { type: 'boolean' },
     suite: { type: 'boolean' },
+    store: { type: 'string' },
   },
 })
 
@@ -45,18 +48,24 @@ async function main(): Promise<number> {
     console.log(HELP)
     return 0
   }
+  const store = storeType(values.store)
   const threads = whole('threads', values.threads, Math.max(1, availableParallelism()))
   if (values.seed !== undefined) {
     const steps = whole('steps', values.steps, STEPS_PER_WORLD)
-    return await replay(whole('seed', values.seed, 1), steps, whole('lines', values.lines, 60))
+    return await replay(whole('seed', values.seed, 1), steps, whole('lines', values.lines, 60), store)
   }
   if (values.mutants === true) return await hunt(threads)
   const steps = whole('steps', values.steps, SUITE_STEPS)
-  const clean = await sweep(whole('from', values.from, 1), steps, threads)
+  const clean = await sweep(whole('from', values.from, 1), steps, threads, store)
   return clean && values.suite === true ? await hunt(threads) : clean ? 0 : 1
 }
 
-async function sweep(firstSeed: number, steps: number, threads: number): Promise<boolean> {
+async function sweep(
+  firstSeed: number,
+  steps: number,
+  threads: number,
+  store: StoreType | undefined,
+): Promise<boolean> {
   const began = performance.now()
   let done = 0
   let shown = 0
@@ -67,26 +76,38 @@ async function sweep(firstSeed: number, steps: number, threads: number): Promise
     console.log(`  ${Math.min(100, Math.round((done / steps) * 100))} %: ${count(done)} steps`)
   }
   console.log(`Simulating ${count(steps)} steps on ${threads} threads, from seed ${firstSeed}`)
-  const tally = await runFleet({ firstSeed, steps, threads, onSteps })
+  const tally = await runFleet({ firstSeed, steps, threads, store, onSteps })
   const seconds = (performance.now() - began) / 1_000
   console.log(
     `${count(tally.steps)} steps in ${count(tally.worlds)} worlds: ${count(tally.grants)} grants, ` +
       `${count(tally.losses)} losses, ${count(tally.faults)} faults, in ${seconds.toFixed(1)} s`,
   )
+  console.log(`worlds by store: ${listed(tally.stores)}`)
+  console.log(`faults by kind: ${listed(tally.faultKinds)}`)
   report(tally)
   return tally.failure === null
 }
 
 function report({ failure }: Tally): void {
   if (failure === null) console.log('No violation.')
-  else console.log(`VIOLATION ${failure.message}\nReplay it with: npm run sim -- --seed ${failure.seed}`)
+  else
+    console.log(
+      `VIOLATION ${failure.message}\nReplay it with: npm run sim -- --seed ${failure.seed}${limit()}`,
+    )
 }
 
-async function replay(seed: number, steps: number, lines: number): Promise<number> {
+async function replay(
+  seed: number,
+  steps: number,
+  lines: number,
+  store: StoreType | undefined,
+): Promise<number> {
   const trace: string[] = []
-  const result = await new World(seed, (line) => trace.push(line)).run(steps)
+  const result = await new World(seed, { store, onTrace: (line) => trace.push(line) }).run(steps)
   console.log(trace.slice(-lines).join('\n'))
-  console.log(`Seed ${seed}: ${result.steps} steps, ${result.grants} grants, ${result.faults} faults`)
+  console.log(
+    `Seed ${seed}, ${result.store} store: ${result.steps} steps, ${result.grants} grants, ${result.faults} faults`,
+  )
   console.log(result.violation === null ? 'No violation.' : `VIOLATION ${result.violation.message}`)
   return result.violation === null ? 0 : 1
 }
@@ -136,4 +157,22 @@ function whole(name: string, text: string | undefined, fallback: number): number
 
 function count(value: number | string): string {
   return typeof value === 'number' ? value.toLocaleString('en-US') : value
+}
+
+function storeType(text: string | undefined): StoreType | undefined {
+  const type = STORE_TYPES.find((each) => each === text)
+  if (text === undefined || type !== undefined) return type
+  throw new RangeError(
+    `Expected --store to be one of ${STORE_TYPES.join(', ')}, got ${JSON.stringify(text)}.`,
+  )
+}
+
+/** What a replay must repeat to come to the same world. */
+function limit(): string {
+  return values.store === undefined ? '' : ` --store ${values.store}`
+}
+
+function listed(counts: Counts): string {
+  const all = Object.entries(counts).toSorted(([, a], [, b]) => b - a)
+  return all.length === 0 ? 'none' : all.map(([name, times]) => `${name} ${count(times)}`).join(', ')
 }

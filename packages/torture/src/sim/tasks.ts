@@ -13,6 +13,7 @@ import { LIMIT_MAX } from 'holdfast/backend'
 import type { SeededRandom } from 'holdfast/testing'
 import type { Belief, Checker } from './checker.js'
 import type { SimProcess } from './process.js'
+import { standingOf } from './standing.js'
 import { Violation } from './violation.js'
 
 /** What one world's callers do. */
@@ -159,7 +160,7 @@ export class Task {
       .within(outer, () => mutex.tryAcquire())
       .catch((error: unknown) => this.#tolerate(error))
     if (inner !== null && inner !== undefined) {
-      if (inner.isHeld && inner.fence !== outer.fence && outer.isHeld) {
+      if (inner.isHeld && outer.isHeld && numberOf(inner) !== numberOf(outer)) {
         throw new Violation('unexpected-error', 're-entering gave another fence')
       }
       await inner.release()
@@ -252,4 +253,9 @@ export class Task {
       error instanceof Error ? (error.stack ?? error.message) : String(error),
     )
   }
+}
+
+/** The number that the store gave the hold; null where it mints none. */
+function numberOf(hold: Hold): bigint | null {
+  return standingOf(hold).fence
 }

@@ -11,6 +11,11 @@ export type ViolationKind =
   | 'stuck'
   | 'orphan'
   | 'timer-left'
+  | 'unexplained-loss'
+  | 'unnoticed-loss'
+  | 'late-wake-up'
+  | 'renewed-another'
+  | 'renewal-storm'
   | 'unexpected-error'
 
 export class Violation extends Error {

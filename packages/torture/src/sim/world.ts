@@ -1,10 +1,24 @@
-import { createLocks, type Locks } from 'holdfast'
+import { createLocks, type Hold, type Locks } from 'holdfast'
 import { SeededRandom, settle, VirtualTime } from 'holdfast/testing'
 import { Checker } from './checker.js'
-import { CALM, SimStore, type Trace, type Weather } from './network.js'
+import { Excuses } from './excuses.js'
+import { choosePlan, type FaultPlan, Faults } from './faults.js'
+import { Losses } from './losses.js'
+import { CALM, Network, type NetworkWatch, type Trace } from './network.js'
 import { SimProcess } from './process.js'
+import { chooseType, makeStore } from './stores/index.js'
+import { RESOURCES, type SimStore, type StoreType } from './stores/store.js'
 import { type Manners, Task } from './tasks.js'
 import { Violation } from './violation.js'
+import { WakeUps, wakeUpMs } from './wake-ups.js'
+import { chooseWeather } from './weather.js'
+
+export interface WorldOptions {
+  /** The type of store. Left out: the seed decides. */
+  readonly store?: StoreType | undefined
+  /** Hears of everything that happens, with its time. */
+  readonly onTrace?: ((line: string) => void) | undefined
+}
 
 export interface WorldResult {
   readonly seed: number
@@ -12,6 +26,8 @@ export interface WorldResult {
   readonly grants: number
   readonly losses: number
   readonly faults: number
+  readonly store: StoreType
+  readonly faultsByKind: ReadonlyMap<string, number>
   readonly violation: Violation | null
 }
 
@@ -24,12 +40,11 @@ const CLEAN_UP_MS = 2_500
 /** Longer than a release takes in the calm, and shorter than a waiter's lease in most worlds. */
 const GIVE_UP_MS = 40
 
-type FaultKind = 'stop' | 'sleep' | 'clock' | 'restart' | 'crash' | 'break'
+/** A waiter that waits for a push polls after this long at the latest. */
+const POLL_MS = 1_300
 
-const FAULT_KINDS: readonly FaultKind[] = ['stop', 'stop', 'sleep', 'clock', 'restart', 'crash', 'break']
-
-/** The faults that tell stale knowledge from fresh; they are rare enough together to deserve worlds of their own. */
-const STANDSTILLS: readonly FaultKind[] = ['stop', 'sleep']
+/** So many worlds have no trouble at all. In these, nothing excuses a loss or a late grant. */
+const CLEAN_WORLDS = 0.06
 
 /** One simulated world: processes, a store, a network and faults, all of it decided by the seed. */
 export class World {
@@ -38,45 +53,89 @@ export class World {
   readonly #checker: Checker
   readonly #trace: Trace
   readonly #store: SimStore
+  readonly #network: Network
+  readonly #losses: Losses
+  readonly #excuses: Excuses
+  readonly #faults: Faults
   readonly #manners: Manners
   readonly #processes: SimProcess[] = []
   readonly #seed: number
   readonly #tasksPerProcess: number
-  readonly #faultEveryMs: number
-  readonly #faultKinds: readonly FaultKind[]
+  readonly #requestMs: number
   #born = 0
   #running = 0
   #stormy = true
-  #faults = 0
   #steps = 0
   #failure: Error | null = null
 
-  /** `onTrace` hears of everything that happens, with its time. */
-  constructor(seed: number, onTrace?: (line: string) => void) {
+  constructor(seed: number, { store, onTrace }: WorldOptions = {}) {
+    const time = this.#time
     this.#seed = seed
-    this.#trace =
-      onTrace === undefined ? () => {} : (text) => onTrace(`${this.#time.nowMs.toFixed(3)} ${text()}`)
-    this.#checker = new Checker(this.#time, this.#trace)
+    this.#trace = onTrace === undefined ? () => {} : (text) => onTrace(`${time.nowMs.toFixed(3)} ${text()}`)
     const random = new SeededRandom(seed * 2_654_435_761)
     this.#random = random
     const ttlMs = random.pick([100, 300, 1_000, 3_000])
-    const standstills = random.chance(0.4)
-    this.#faultKinds = standstills ? STANDSTILLS : FAULT_KINDS
+    this.#requestMs = Math.max(20, Math.round(ttlMs / 4))
+    const isClean = random.chance(CLEAN_WORLDS)
+    const plan = choosePlan(random, ttlMs, isClean)
+    const { isStandstills } = plan
     this.#manners = {
       ttlMs,
       holdMs: random.pick([2, 20, ttlMs / 4]),
       idleMs: random.pick([1, 50, ttlMs]),
-      fixedLease: standstills ? 0.5 : 0.15,
-      longWork: standstills ? 0.5 : 0.2,
+      fixedLease: isStandstills ? 0.5 : 0.15,
+      longWork: isStandstills ? 0.5 : 0.2,
     }
-    this.#store = new SimStore(this.#time, random, random.chance(0.6), this.#trace)
-    const weather = chooseWeather(random, ttlMs)
-    this.#store.weather =
-      standstills && random.chance(0.7) ? { ...weather, slow: 0.2, slowMs: ttlMs * 2 } : weather
+    const chosen = chooseType(random)
+    this.#store = makeStore(store ?? chosen, { time, random, ttlMs })
+    this.#excuses = new Excuses(time)
+    this.#losses = new Losses(time, this.#excuses, this.#requestMs)
+    const wakeUps = new WakeUps(time)
+    this.#network = new Network(time, random, this.#store, this.#watch(wakeUps), this.#trace)
+    this.#network.weather = isClean ? CALM : chooseWeather(random, ttlMs, isStandstills)
+    this.#checker = this.#makeChecker(wakeUps)
     this.#tasksPerProcess = random.whole(1, 3)
-    this.#faultEveryMs = standstills
-      ? random.pick([ttlMs / 2, ttlMs * 2])
-      : random.pick([ttlMs / 2, ttlMs * 2, ttlMs * 10, Number.POSITIVE_INFINITY])
+    this.#faults = this.#makeFaults(wakeUps, plan)
+  }
+
+  #watch(wakeUps: WakeUps): NetworkWatch {
+    const losses = this.#losses
+    this.#store.onAdmitted = (claimId) => wakeUps.admitted(claimId)
+    return {
+      renewalSent: (process, requests) => losses.renewalSent(process, requests),
+      renewalAnswered: (process, requests, states) => losses.renewalAnswered(process, requests, states),
+      lossPushed: (process, claimId) => losses.lossPushed(process, claimId),
+      trouble: (untilMs) => wakeUps.trouble(untilMs),
+    }
+  }
+
+  #makeChecker(wakeUps: WakeUps): Checker {
+    const { waiting, fencing } = this.#store.guarantees
+    const limitMs = wakeUpMs(waiting, Math.max(this.#network.weather.delayMs, CALM.delayMs))
+    return new Checker(this.#time, this.#trace, {
+      excuses: this.#excuses,
+      losses: this.#losses,
+      begun: (claimId, agoMs) => wakeUps.begun(claimId, agoMs, limitMs),
+      isFenced: fencing !== 'none',
+    })
+  }
+
+  #makeFaults(wakeUps: WakeUps, plan: FaultPlan): Faults {
+    const scene = {
+      time: this.#time,
+      random: this.#random,
+      trace: this.#trace,
+      store: this.#store,
+      network: this.#network,
+      checker: this.#checker,
+      losses: this.#losses,
+      excuses: this.#excuses,
+      wakeUps,
+      ttlMs: this.#manners.ttlMs,
+      processes: () => this.#processes,
+      crash: (process: SimProcess) => this.#crash(process),
+    }
+    return new Faults(scene, plan)
   }
 
   /** Runs the storm for about `steps` steps and then the calm. Never throws: what went wrong is in the result. */
@@ -84,7 +143,7 @@ export class World {
     try {
       const count = this.#random.whole(2, 4)
       for (let index = 0; index < count; index++) await this.#spawn()
-      this.#plan()
+      this.#faults.start()
       while (this.#steps < steps && (await this.#step())) {
         // Each step checks itself.
       }
@@ -98,7 +157,9 @@ export class World {
 
   #result(violation: Violation | null): WorldResult {
     const { grants, losses } = this.#checker
-    return { seed: this.#seed, steps: this.#steps, grants, losses, faults: this.#faults, violation }
+    const { counts: faultsByKind, total: faults } = this.#faults
+    const store = this.#store.type
+    return { seed: this.#seed, steps: this.#steps, grants, losses, faults, store, faultsByKind, violation }
   }
 
   async #step(): Promise<boolean> {
@@ -118,11 +179,11 @@ export class World {
     const { ttlMs } = this.#manners
     const options = {
       ttlMs,
-      requestMs: Math.max(20, Math.round(ttlMs / 4)),
+      requestMs: this.#requestMs,
       outageMs: ttlMs * 2,
       waiterLeaseMs: Math.max(50, Math.round(ttlMs / random.pick([1, 2, 8]))),
     }
-    const locks = await createLocks(this.#store.backendFor(process), options, process.runtime)
+    const locks = await createLocks(this.#network.backendFor(process), options, process.runtime)
     process.locks = locks
     this.#processes.push(process)
     for (let index = 0; index < this.#tasksPerProcess; index++) this.#startTask(process)
@@ -142,61 +203,10 @@ export class World {
       )
   }
 
-  #plan(): void {
-    if (!this.#stormy || this.#faultEveryMs === Number.POSITIVE_INFINITY) return
-    const inMs = this.#random.between(0, this.#faultEveryMs * 2)
-    this.#time.schedule(this.#time.nowMs + inMs, () => {
-      if (!this.#stormy) return
-      this.#faults += 1
-      const what = this.#strike()
-      this.#trace(() => `fault: ${what}`)
-      this.#plan()
-    })
-  }
-
-  #strike(): string {
-    const random = this.#random
-    const process = random.pick(this.#processes.filter(({ alive }) => alive))
-    const { ttlMs } = this.#manners
-    const long = random.chance(this.#faultKinds === STANDSTILLS ? 0.7 : 0.3)
-    const forMs = long
-      ? random.between(ttlMs, ttlMs * (this.#faultKinds === STANDSTILLS ? 1.5 : 4))
-      : random.between(0, ttlMs)
-    switch (random.pick(this.#faultKinds)) {
-      case 'stop':
-        this.#halt(process, forMs, false)
-        return `${process.name} stands still for ${forMs} ms`
-      case 'sleep':
-        this.#halt(process, forMs, true)
-        return `the machine of ${process.name} sleeps for ${forMs} ms`
-      case 'clock':
-        process.stepWallClock(random.between(-3_600_000, 3_600_000))
-        return `the wall clock of ${process.name} is set`
-      case 'restart':
-        this.#store.restart(forMs)
-        return `the store is away for ${forMs} ms`
-      case 'crash':
-        this.#crash(process)
-        return `${process.name} crashes`
-      case 'break': {
-        const resource = random.pick(['a', 'b', 'rw', 'sem'])
-        this.#break(resource)
-        return `an operator breaks ${resource}`
-      }
-    }
-  }
-
-  #halt(process: SimProcess, forMs: number, asleep: boolean): void {
-    if (process.isStopped) return
-    this.#checker.processStops(process, asleep)
-    if (asleep) process.suspend()
-    else process.stop()
-    this.#time.schedule(this.#time.nowMs + forMs, () => process.resume())
-  }
-
   #crash(process: SimProcess): void {
     process.crash()
     this.#checker.processDies(process)
+    this.#losses.processDies(process)
     this.#running -= this.#tasksPerProcess
     this.#processes.splice(this.#processes.indexOf(process), 1)
     // A task of a dead process never comes back to say that it ended.
@@ -205,24 +215,12 @@ export class World {
     })
   }
 
-  #break(resource: string): void {
-    const { holders } = this.#store.store.inspect(resource)
-    this.#checker.broken(
-      resource,
-      holders.map(({ fence }) => fence as bigint),
-    )
-    for (const { ref } of holders) this.#store.store.evict(resource, ref)
-  }
-
   /** No more faults: everybody must come to an end, and nothing may be left. */
   async #calmDown(): Promise<void> {
     this.#stormy = false
     const calmSince = this.#time.nowMs
-    this.#store.heal()
-    for (const process of this.#processes) process.resume()
-    const { ttlMs } = this.#manners
-    // Without faults, the longest thing that anybody waits for is a few leases of the dead and the forgotten.
-    const until = this.#time.nowMs + 60_000 + ttlMs * 60
+    this.#faults.stop()
+    const until = this.#calmUntil()
     for (let steps = 0; this.#running > 0; steps++) {
       if (steps > CALM_STEPS_MAX || this.#time.nowMs > until || !(await this.#step())) {
         this.#checker.assertNobodyWaits()
@@ -235,17 +233,22 @@ export class World {
     await this.#closeAll()
   }
 
+  /** Without faults, the longest wait is for a few leases of crashed processes. */
+  #calmUntil(): number {
+    return this.#time.nowMs + 60_000 + this.#manners.ttlMs * 60
+  }
+
   /** What a living process gave up must leave the store soon; only the dead are left to their leases. */
   async #checkOrphans(calmSince: number): Promise<void> {
-    while (this.#store.onTheWay > 0 && (await this.#step())) {
+    while (this.#network.onTheWay > 0 && (await this.#step())) {
       // What is still on the way may make an entry, and its answer must then lead to a release.
     }
     await this.#passTime(Math.max(this.#time.nowMs + CLEAN_UP_MS, calmSince + this.#manners.ttlMs))
     const living = new Set(this.#processes.map(({ name }) => name))
-    for (const resource of ['a', 'b', 'rw', 'sem']) {
-      const { holders, waiters } = this.#store.store.inspect(resource)
-      for (const { owner, remainingMs } of [...holders, ...waiters]) {
-        if (!living.has(owner.host)) continue
+    for (const resource of RESOURCES) {
+      const { holders, waiters } = this.#store.inspect(resource)
+      for (const { owner, remainingMs, ref } of [...holders, ...waiters]) {
+        if (!living.has(owner.host) || this.#excuses.isRevived(ref)) continue
         throw new Violation(
           'orphan',
           `${resource} still has an entry of ${owner.host} with ${remainingMs} ms to go`,
@@ -260,11 +263,38 @@ export class World {
     if (one === undefined || other === undefined) return
     const hold = await this.#drive(one.mutex('z').acquire())
     await this.#drive(other.mutex('z').tryAcquire({ waitMs: 10 }))
+    await this.#checkNoWaiter()
+    const giving = new AbortController()
+    const waiting = other.mutex('z').acquire({ waitMs: 5_000, signal: giving.signal })
+    const ended = waiting.catch(() => null)
     await this.#passTime(this.#time.nowMs + GIVE_UP_MS)
-    if (this.#store.store.inspect('z').waiters.length > 0) {
-      throw new Violation('orphan', 'a caller that stopped waiting is still in the line')
-    }
-    await this.#drive(hold.release())
+    giving.abort()
+    await this.#drive(ended)
+    await this.#checkNoWaiter()
+    const next = await this.#checkWakeUp(hold, other, 0)
+    // Where the push is lost, the waiter polls after a while.
+    this.#network.weather = { ...CALM, lostPush: 1 }
+    const last = await this.#checkWakeUp(next, one, POLL_MS)
+    await this.#drive(last.release())
+  }
+
+  /** The holder releases, and the waiter has the lock soon. */
+  async #checkWakeUp(hold: Hold, by: Locks, moreMs: number): Promise<Hold> {
+    const waiting = by.mutex('z').acquire()
+    await this.#passTime(this.#time.nowMs + GIVE_UP_MS)
+    const since = this.#time.nowMs
+    const released = hold.release()
+    const next = await this.#drive(waiting)
+    const tookMs = this.#time.nowMs - since
+    await this.#drive(released)
+    if (tookMs <= wakeUpMs(this.#store.guarantees.waiting, CALM.delayMs) + moreMs) return next
+    throw new Violation('late-wake-up', `a waiter got the lock ${tookMs.toFixed(0)} ms after its release`)
+  }
+
+  async #checkNoWaiter(): Promise<void> {
+    await this.#passTime(this.#time.nowMs + GIVE_UP_MS)
+    if (this.#store.inspect('z').waiters.length === 0) return
+    throw new Violation('orphan', 'a caller that stopped waiting is still in the queue')
   }
 
   async #closeAll(): Promise<void> {
@@ -284,8 +314,9 @@ export class World {
     }
     promise.then(note, note)
     await settle()
-    while (!settled && (await this.#step())) {
-      // Running out of events before it is settled shows below.
+    const until = this.#calmUntil()
+    while (!settled && this.#time.nowMs < until && (await this.#step())) {
+      // Running out of events or of time before it is settled shows below.
     }
     if (!settled) throw new Violation('stuck', 'a call in the calm did not end')
     return await promise
@@ -295,21 +326,6 @@ export class World {
     // Time passes only with events, so the mark is one.
     this.#time.schedule(untilMs, () => {})
     while (this.#time.nowMs < untilMs) await this.#step()
-  }
-}
-
-/** Some worlds have one trouble and some have all, because troubles can hide each other. */
-function chooseWeather(random: SeededRandom, ttlMs: number): Weather {
-  if (random.chance(0.1)) return CALM
-  const rate = (): number => (random.chance(0.5) ? 0 : random.pick([0.01, 0.05, 0.2]))
-  return {
-    delayMs: random.pick([0.5, 5, ttlMs / 20]),
-    slow: rate(),
-    slowMs: random.pick([ttlMs / 2, ttlMs * 3]),
-    lostRequest: rate(),
-    lostReply: rate(),
-    duplicate: rate(),
-    lostPush: rate(),
   }
 }
 

@@ -5,7 +5,7 @@ import { join, relative, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Plugin, rolldown } from 'rolldown'
 import { plantIn } from '../../sim/bundle.js'
-import type { Mutant } from '../../sim/mutants.js'
+import type { Mutant } from '../../sim/mutants/mutant.js'
 
 /** What actors import: the locks, and the resource's side of fencing. */
 const ENTRY = 'holdfast-of-a-trial'

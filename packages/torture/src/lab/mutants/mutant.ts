@@ -1,5 +1,5 @@
 import type { ViolationKind } from '../../check/verdict.js'
-import type { Mutant } from '../../sim/mutants.js'
+import type { Mutant } from '../../sim/mutants/mutant.js'
 import type { Trial } from './trial.js'
 
 /**

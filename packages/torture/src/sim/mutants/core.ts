@@ -1,18 +1,7 @@
-/**
- * Faults that the simulator must find. Each is one small change of the real source, so that a check that has gone blind
- * is noticed; the text it replaces must occur exactly once, so that a mutant cannot rot unseen.
- */
-export interface Mutant {
-  readonly name: string
-  /** Below `packages/`. */
-  readonly file: string
-  readonly find: string
-  readonly replace: string
-}
+import { CORE, type Mutant } from './mutant.js'
 
-const CORE = 'holdfast/src/core'
-
-export const MUTANTS: readonly Mutant[] = [
+/** Faults of the core and of the memory store. */
+export const CORE_MUTANTS: readonly Mutant[] = [
   {
     name: 'validity counted from the reply',
     file: `${CORE}/acquire.ts`,
@@ -152,7 +141,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "expiry judged by the client's clock",
-    file: 'torture/src/sim/network.ts',
+    file: 'torture/src/sim/stores/leased.ts',
     find: '    return this.#time.nowMs\n',
     replace: '    return _asking?.wallMs() ?? this.#time.nowMs\n',
   },

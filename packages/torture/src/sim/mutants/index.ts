@@ -1,0 +1,7 @@
+import { CORE_MUTANTS } from './core.js'
+import type { Mutant } from './mutant.js'
+import { STORE_MUTANTS } from './stores.js'
+
+export type { Mutant } from './mutant.js'
+
+export const MUTANTS: readonly Mutant[] = [...CORE_MUTANTS, ...STORE_MUTANTS]
