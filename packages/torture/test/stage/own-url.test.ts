@@ -5,7 +5,7 @@ import { stageForUrl } from '../../src/stage/own-url.js'
 import type { Stage } from '../../src/stage/stage.js'
 
 const POLL = { timeout: 30_000, interval: 50 }
-const NETWORK = ['cut', 'drop-requests', 'drop-replies', 'delay', 'late', 'duplicate']
+const NETWORK = ['cut', 'drop-requests', 'drop-replies', 'delay', 'late', 'half-open', 'duplicate']
 
 async function started(url: string): Promise<Stage> {
   const stage = await stageForUrl(url, 'run-1:').start()
