@@ -176,7 +176,7 @@ describe('a whole plan', () => {
 
   it('ends after a failed install, and reports the steps that were not run', async () => {
     const { code, output, lastLine } = await plant(scripts('bad.mjs', 'good.mjs')).run('run.mjs', ['full'])
-    expect(output.match(/^== \[.*$/gm)).toEqual(['== [1/7] install'])
+    expect(output.match(/^== \[.*$/gm)).toEqual(['== [1/9] install'])
     expect(output).toMatch(/^ {2}install .* failed: exit code 3$/m)
     expect(output).toMatch(/^ {2}tests +- +- {2}not run$/m)
     expect(lastLine).toBe('0 passed, 1 failed, 0 skipped')
@@ -190,9 +190,10 @@ describe('a whole plan', () => {
       'packages/torture/dist/sim/main.js': "process.kill(process.pid, 'SIGKILL')",
       'packages/cli/dist/main.js': '',
       'packages/torture/dist/lab/mutants.js': '',
+      'packages/torture/dist/surroundings/main.js': '',
     })
     const { code, output, lastLine } = await tests.run('run.mjs', ['full'])
-    expect(output.match(/^== \[.*$/gm)).toHaveLength(7)
+    expect(output.match(/^== \[.*$/gm)).toHaveLength(9)
     expect(output).toContain('  The step `simulation` failed: ended by SIGKILL.')
     expect(output).toContain('  The step `torture` failed: exit code 1.')
     expect(output).toMatch(/^ {2}mutants .* passed$/m)

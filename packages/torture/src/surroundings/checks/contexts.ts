@@ -12,6 +12,8 @@ interface Request {
 
 const requests = new AsyncLocalStorage<Request>()
 const NOBODY = 'no caller'
+/** A request of theirs may never be answered, and what is under way for it may keep their context until it is given up. */
+export const CUT_OFF = 'caller that is cut off'
 
 /** Events that the library publishes for itself, in the context of no caller. */
 const OWN_EVENTS: ReadonlySet<unknown> = new Set(['renewed', 'renewal-failed', 'sleep-noticed'])
@@ -110,7 +112,9 @@ export class Contexts {
     for (let pauseMs = 5; performance.now() < end; pauseMs = Math.min(2 * pauseMs, 1_000)) {
       await sleep(pauseMs)
       gc()
-      left = [...this.#kept].flatMap(([caller, ref]) => (ref.deref() === undefined ? [] : [caller]))
+      left = [...this.#kept]
+        .filter(([caller]) => !caller.startsWith(CUT_OFF))
+        .flatMap(([caller, ref]) => (ref.deref() === undefined ? [] : [caller]))
       if (left.length === 0) return
     }
     this.#add(
