@@ -3,6 +3,7 @@
  * answered and when, and returns what is impossible. An outcome that is not known widens what is possible.
  */
 
+import { refOf } from 'holdfast/service'
 import {
   type Bounds,
   copyOf,
@@ -31,7 +32,7 @@ const HANG_UP_SLACK_MS = 3_000
 /** Ended entries are kept for this long, because requests that were sent earlier may still be refused for them. */
 const KEEP_MS = 20_000
 /** A wait that took so much longer than it was asked to was ended by a machine that was busy. */
-const STALL_MS = 100
+const STALL_MS = 30
 
 export class LocksModel {
   readonly #limits: ModelLimits
@@ -293,13 +294,8 @@ export class LocksModel {
 
   /** An entry whose id the service minted gets its id with the answer. */
   #named(entry: Entry, id: string): Entry {
-    if (entry.id !== null) return entry
-    const named = Object.assign(newEntry(id, entry.name, entry.shape, entry.weightMin), {
-      notes: entry.notes,
-      counted: entry.counted,
-    })
-    this.#byName.get(entry.name)?.delete(entry)
-    return this.#add(named)
+    if (entry.id === null) Object.assign(entry, { id, ref: refOf(id) })
+    return entry
   }
 
   #add(entry: Entry): Entry {
