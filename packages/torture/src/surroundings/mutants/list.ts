@@ -1,6 +1,6 @@
 /** Faults that the checks of surroundings must find. The text of each must occur exactly once in its file. */
 
-import type { Mutant } from '../../sim/mutants.js'
+import type { Mutant } from '../../sim/mutants/mutant.js'
 import type { CheckName } from '../subject.js'
 
 export interface SurroundingMutant extends Mutant {
