@@ -1,61 +1,84 @@
 import { TooManyError } from './refused.js'
 
-/** So many requests of one caller are served in one turn of the event loop. A turn costs far less than a request. */
+/** How many requests of one caller are served in one turn of the event loop. */
 const PER_TURN = 1
-/** An answer of so many bytes counts as one more request, because making it takes as long. */
-const BYTES_PER_REQUEST = 16 * 1_024
-/** Requests of one caller that wait for their turn. More than this many connections no caller has. */
+/** An answer of this many bytes counts as one more request, because the service needs as long to make it. */
+export const BYTES_PER_REQUEST = 16 * 1_024
+/** How many requests of one caller may wait for their turn. */
 const QUEUE_MAX = 25_000
+/** A caller is present for at least this long after its last request, and for at most twice as long. */
+const PRESENT_MS = 1_000
 
 type Go = () => void
 
-/** One caller: what it has used of this turn, and its requests that wait for the next ones. */
-interface Line {
+/** What one caller has used of this turn, and its requests that wait for later turns. */
+interface CallerQueue {
   used: number
-  queue: Go[]
-  /** Those before it were served. Taking them out one by one would move the rest each time. */
+  requests: Go[]
+  /** The first request that was not served. Removing served requests one by one would move the rest each time. */
   next: number
 }
 
 /**
- * Serves callers in turn. A caller with many connections would otherwise have all of its requests served before that of
- * a caller with one. Nothing waits while the service is idle: a turn takes microseconds then.
+ * Serves callers in turn, so that a caller with one connection does not wait for all requests of a caller with many. While
+ * only one caller is present, its requests do not wait for each other.
  */
 export class FairTurns {
-  readonly #lines = new Map<string, Line>()
+  readonly #queues = new Map<string, CallerQueue>()
+  readonly #nowMs: () => number
+  #present = new Set<string>()
+  #presentBefore = new Set<string>()
+  #presentSince = 0
   #isPlanned = false
 
-  /** How many requests wait for their turn. */
-  get waiting(): number {
-    return [...this.#lines.values()].reduce((sum, { queue, next }) => sum + queue.length - next, 0)
+  constructor(nowMs: () => number = () => performance.now()) {
+    this.#nowMs = nowMs
   }
 
-  /** Serves a request now, or in a later turn. Throws if too many of the caller wait. */
+  /** Serves a request now, or in a later turn. Throws if too many requests of the caller wait. */
   enter(caller: string, go: Go): void {
-    const line = this.#lineOf(caller)
-    const waiting = line.queue.length - line.next
-    if (waiting === 0 && line.used < PER_TURN) {
-      line.used += 1
+    if (this.#isAlone(caller)) {
+      go()
+      return
+    }
+    const queue = this.#queueOf(caller)
+    const waiting = queue.requests.length - queue.next
+    if (waiting === 0 && queue.used < PER_TURN) {
+      queue.used += 1
       go()
       return
     }
     if (waiting >= QUEUE_MAX) throw new TooManyError('Too many requests wait already.', 5)
-    line.queue.push(go)
+    queue.requests.push(go)
   }
 
-  /** An answer was made: a large one takes the place of later requests. */
+  /** Counts a large answer as further requests of its caller. */
   charge(caller: string, bytes: number): void {
-    if (bytes >= BYTES_PER_REQUEST) this.#lineOf(caller).used += bytes / BYTES_PER_REQUEST
+    if (bytes < BYTES_PER_REQUEST || this.#isAlone(caller)) return
+    this.#queueOf(caller).used += bytes / BYTES_PER_REQUEST
   }
 
-  #lineOf(caller: string): Line {
-    let line = this.#lines.get(caller)
-    if (line === undefined) {
-      line = { used: 0, queue: [], next: 0 }
-      this.#lines.set(caller, line)
+  #isAlone(caller: string): boolean {
+    const now = this.#nowMs()
+    const elapsedMs = now - this.#presentSince
+    if (elapsedMs >= PRESENT_MS) {
+      this.#presentBefore = elapsedMs < 2 * PRESENT_MS ? this.#present : new Set()
+      this.#present = new Set()
+      this.#presentSince = now
+    }
+    this.#present.add(caller)
+    const { size } = this.#presentBefore
+    return this.#present.size === 1 && (size === 0 || (size === 1 && this.#presentBefore.has(caller)))
+  }
+
+  #queueOf(caller: string): CallerQueue {
+    let queue = this.#queues.get(caller)
+    if (queue === undefined) {
+      queue = { used: 0, requests: [], next: 0 }
+      this.#queues.set(caller, queue)
     }
     this.#plan()
-    return line
+    return queue
   }
 
   #plan(): void {
@@ -68,24 +91,25 @@ export class FairTurns {
   }
 
   #turn(): void {
-    for (const [caller, line] of this.#lines) {
-      line.used = Math.max(0, line.used - PER_TURN)
-      this.#serve(line)
-      if (line.used === 0 && line.next === line.queue.length) this.#lines.delete(caller)
+    for (const [caller, queue] of this.#queues) {
+      queue.used = Math.max(0, queue.used - PER_TURN)
+      serve(queue)
+      if (queue.used === 0 && queue.next === queue.requests.length) this.#queues.delete(caller)
     }
-    if (this.#lines.size > 0) this.#plan()
+    if (this.#queues.size > 0) this.#plan()
   }
+}
 
-  #serve(line: Line): void {
-    while (line.used < PER_TURN && line.next < line.queue.length) {
-      const go = line.queue[line.next] as Go
-      line.next += 1
-      line.used += 1
-      go()
-    }
-    if (line.next === line.queue.length || line.next > QUEUE_MAX / 2) {
-      line.queue = line.queue.slice(line.next)
-      line.next = 0
-    }
+function serve(queue: CallerQueue): void {
+  while (queue.used < PER_TURN) {
+    const go = queue.requests[queue.next]
+    if (go === undefined) break
+    queue.next += 1
+    queue.used += 1
+    go()
+  }
+  if (queue.next === queue.requests.length || queue.next > QUEUE_MAX / 2) {
+    queue.requests = queue.requests.slice(queue.next)
+    queue.next = 0
   }
 }

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { FairTurns } from './fair-turns.js'
+import { BYTES_PER_REQUEST, FairTurns } from './fair-turns.js'
 import { ANSWER_HEADERS, DOCS_HEADERS, isDocs, STRICT_TRANSPORT } from './headers.js'
 import { checkMediaType, checkOrigin, hostCheck, isLoopback } from './hosts.js'
 import { readJsonBodies } from './json-body.js'
@@ -60,7 +60,7 @@ export async function guard(app: FastifyInstance, options: SecurityOptions): Pro
     checkHost(request)
     checkOrigin(request)
     const principal = authority === null ? ANYBODY : identify(authority, request)
-    const caller = callerOf(request, authority === null ? null : principal)
+    const caller = callerOf(request, principal)
     turns.enter(caller, () => {
       try {
         rates?.take(caller)
@@ -76,7 +76,9 @@ export async function guard(app: FastifyInstance, options: SecurityOptions): Pro
     })
   })
   app.addHook('onSend', (request, _reply, payload: unknown, done) => {
-    if (typeof payload === 'string') turns.charge(request.principal.name, payload.length)
+    if (typeof payload === 'string' && payload.length >= BYTES_PER_REQUEST) {
+      turns.charge(callerOf(request, request.principal), payload.length)
+    }
     done()
   })
   if (log !== null)
@@ -88,10 +90,11 @@ export async function guard(app: FastifyInstance, options: SecurityOptions): Pro
 
 /** A token by its name; without one, the network that the request comes from. */
 function callerOf(request: FastifyRequest, principal: Principal | null): string {
-  return principal === null ? `@${networkOf(request.ip)}` : principal.name
+  const isNamed = principal !== null && principal !== ANYBODY && principal !== NOBODY
+  return isNamed ? principal.name : `@${networkOf(request.ip)}`
 }
 
-/** Whoever reads an open page without a token. */
+/** A reader of an open page that has no token. */
 const NOBODY: Principal = {
   name: '-',
   maxTtlMs: null,

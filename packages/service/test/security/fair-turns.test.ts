@@ -1,54 +1,71 @@
 // @module-tag limits
-import { expect, test } from 'vitest'
-import { until } from '../../../../test/support/wait.js'
-import { FairTurns } from '../../src/security/fair-turns.js'
-import { ListLimits } from '../../src/security/lists.js'
-import { ANYBODY } from '../../src/security/principal.js'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { BYTES_PER_REQUEST, FairTurns } from '../../src/security/fair-turns.js'
 
-test('a caller with one request is served before the rest of a caller with many', async () => {
-  const turns = new FairTurns()
-  const served: string[] = []
-  for (let at = 0; at < 100; at += 1) turns.enter('many', () => served.push('many'))
-  turns.enter('one', () => served.push('one'))
-  expect(served).toEqual(['many', 'one'])
-  expect(turns.waiting).toBe(99)
-  await until('all requests', () => served.length === 101)
-  expect(turns.waiting).toBe(0)
-})
+class Served {
+  readonly names: string[] = []
+  nowMs = 0
+  readonly turns = new FairTurns(() => this.nowMs)
 
-test('requests of one caller keep their order', async () => {
-  const turns = new FairTurns()
-  const served: number[] = []
-  for (let at = 0; at < 50; at += 1) turns.enter('a', () => served.push(at))
-  await until('all requests', () => served.length === 50)
-  expect(served).toEqual(Array.from({ length: 50 }, (_, at) => at))
-})
+  enter(caller: string, count = 1): void {
+    for (let index = 0; index < count; index += 1) this.turns.enter(caller, () => this.names.push(caller))
+  }
 
-test('a large answer takes the place of later requests of its caller, and of nobody else', async () => {
-  const turns = new FairTurns()
-  const served: string[] = []
-  turns.charge('large', 1_024 * 1_024)
-  turns.enter('large', () => served.push('large'))
-  for (let at = 0; at < 20; at += 1) turns.enter('small', () => served.push('small'))
-  await until('all requests', () => served.length === 21)
-  expect(served.indexOf('large')).toBe(20)
-})
+  count(caller: string): number {
+    return this.names.filter((name) => name === caller).length
+  }
+}
 
-test('lists of one token are made one after the other, and those of another beside them', async () => {
-  const lists = new ListLimits({ listsMax: 16, listsPerPrincipalMax: 8 })
-  const open: string[] = []
-  const ends: (() => void)[] = []
-  const make = (name: string): Promise<void> =>
-    lists.make({ ...ANYBODY, name }, () => {
-      open.push(name)
-      return new Promise((resolve) => ends.push(resolve))
-    })
-  const made = [make('a'), make('a'), make('b')]
-  await until('the lists', () => open.length === 2)
-  expect(open).toEqual(['a', 'b'])
-  ends[0]?.()
-  await until('the second list', () => open.length === 3)
-  expect(open).toEqual(['a', 'b', 'a'])
-  for (const end of ends) end()
-  await Promise.all(made)
+describe('requests of several callers', () => {
+  it('are served at once while one caller is present', () => {
+    const served = new Served()
+    served.enter('a', 100)
+    expect(served.count('a')).toBe(100)
+  })
+
+  it('are served in turn, so that a caller with one request does not wait for all of another caller', async () => {
+    const served = new Served()
+    served.enter('b')
+    served.enter('a', 100)
+    expect(served.count('a')).toBe(1)
+    await nextTurn()
+    await nextTurn()
+    const before = served.count('a')
+    served.enter('b')
+    expect(served.count('b')).toBe(2)
+    expect(served.count('a')).toBe(before)
+    while (served.count('a') < 100) await nextTurn()
+  })
+
+  it('count a large answer as further requests', async () => {
+    const served = new Served()
+    served.enter('b')
+    served.enter('a')
+    served.turns.charge('a', 10 * BYTES_PER_REQUEST)
+    served.enter('a')
+    for (let turn = 0; turn < 5; turn += 1) await nextTurn()
+    expect(served.count('a')).toBe(1)
+    while (served.count('a') < 2) await nextTurn()
+  })
+
+  it('do not wait any more when the other caller has been away for two seconds', () => {
+    const served = new Served()
+    served.enter('b')
+    served.enter('a', 10)
+    expect(served.count('a')).toBe(1)
+    served.nowMs = 1_500
+    served.enter('a', 10)
+    expect(served.count('a')).toBe(1)
+    served.nowMs = 3_600
+    served.enter('a', 10)
+    expect(served.count('a')).toBe(11)
+  })
+
+  it('are refused when too many of one caller wait', () => {
+    const served = new Served()
+    served.enter('b')
+    served.enter('a', 25_001)
+    expect(() => served.enter('a')).toThrow('Too many requests wait already.')
+  })
 })
