@@ -10,7 +10,7 @@ import { LIMIT_MS, within } from '../waiting.js'
 import { callers, electionAndRuns } from './context-callers.js'
 import { idempotentCallers } from './context-records.js'
 import { sqlCallers } from './context-sql.js'
-import { Contexts, CUT_OFF } from './contexts.js'
+import { Contexts } from './contexts.js'
 import { type Relayed, relayed } from './relayed.js'
 
 /** What the scenarios share. `locks` is judged; `other` is another client of the same store. */
@@ -90,7 +90,7 @@ async function lossByCut({ contexts, locks, relay, subject }: Scene): Promise<vo
   if (!relay.isRemote) return
   const acquired: Promise<void>[] = []
   const lost = Array.from({ length: subject.sizes.callers }, () =>
-    contexts.as(CUT_OFF, async (me) => {
+    contexts.as('caller that is cut off', async (me) => {
       const acquiring = locks.mutex(freshName('cut'), { ttlMs: subject.ttlMs }).acquire()
       acquired.push(acquiring.then(() => {}))
       await heard(contexts, me, 'a cut connection', await acquiring)
