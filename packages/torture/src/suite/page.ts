@@ -1,31 +1,42 @@
 /** docs/guarantees.md, written from what the suite found. */
 
 import type { Guarantees } from 'holdfast'
+import { STORE_TYPES } from '../sim/stores/store.js'
 import { FAULTS, type FaultName } from '../stage/stage.js'
+import type { ReportedRecipe } from '../surroundings/report.js'
+import { CHECKS } from '../surroundings/subject.js'
 import type { TortureOutcome } from '../torture/outcome.js'
+import { checksOf, PROMISES, type PromiseName, SIMULATED, SURROUNDED, TORTURED } from './coverage.js'
 import type { SuiteResult } from './runs.js'
 
 /** When and with what the results were made, in words. */
 export interface PageFacts {
   readonly version: string
   readonly results: readonly SuiteResult[]
+  /** What the checks of the surroundings found for each recipe. */
+  readonly surroundings: readonly ReportedRecipe[]
 }
 
 const HEAD = `# What holds, under which fault
 
-This page is written from the results of the torture runs, by \`node packages/torture/dist/suite/write-page.js RESULTS.json\`,
-except for the last section, which lists what the runs do not cover. What is done in a run, and what its oracles look for, is in
-[torture.md](torture.md); what the checkers prove, and what they cannot, in [checking.md](checking.md).
+This page is generated from the checks and from their results by
+\`node packages/torture/dist/suite/write-page.js TORTURE.json SURROUNDINGS.json\`, except for the last section, which lists what
+the checks do not cover. [torture.md](torture.md) describes the runs, [checking.md](checking.md) the checkers,
+[simulation.md](simulation.md) the simulator and [surroundings.md](surroundings.md) the checks of what surrounds a lock.
 
-A run that finds nothing proves nothing about what it did not meet: each is some twenty seconds of one machine. What
-speaks for the runs is that the same checkers find every recipe of the [lab](lab.md), every planted fault of our own
-recipes, and a lock that is none. What a store does not promise is in its declared guarantees, and on its page under
+A run that finds nothing proves nothing about what it did not meet. The same checkers find every broken recipe of the
+[lab](lab.md) and every planted fault. What a store does not promise is in its declared guarantees, and on its page under
 "What breaks it".
+`
+
+const DECLARED_HEAD = `## What is declared
 
 - **safety**: \`consensus\` (a majority of servers decides), \`single-node\` (one server, or one file, decides), \`best-effort\`.
 - **fencing**: \`strict\` (whatever happens, a later hold has a higher number), \`best-effort\`, \`none\`.
 - **kept by**: what ends a hold whose process is gone: its lease, its session, its connection.
 - **clock**: which clock judges leases. \`server-wall\` can be set by people and by NTP, and then leases end early or late.
+- **fair**: whether callers are served in order of arrival, and how many of the positions that the store confirmed could be
+  judged. A position cannot be judged if a fault reached its caller.
 `
 
 const FAULTS_HEAD = `## Faults
@@ -54,17 +65,21 @@ const NOT_DONE = `## What is not covered
   faults it is not; the simulator judges it there.
 `
 
-export function guaranteesPage({ version, results }: PageFacts): string {
+export function guaranteesPage({ version, results, surroundings }: PageFacts): string {
   const ran = results.flatMap((result) => (result.kind === 'ran' ? [result.outcome] : []))
   const used = FAULTS.filter((fault) => ran.some((outcome) => countOf(outcome, fault) > 0))
   return [
     HEAD,
+    '## What is checked\n',
+    `The simulator has these types of store: ${STORE_TYPES.map((type) => `\`${type}\``).join(', ')}. Each cell names the violations ` +
+      'or checks that are about the promise.\n',
+    coverageTable(),
     `These results are of version ${version}; ${ran.length} recipes, ${sum(ran, acquiredIn)} acquisitions, ` +
       `${sum(ran, lostIn)} losses that holders were told of, ${sum(ran, faultsIn)} faults.\n`,
-    '## What is declared\n',
+    DECLARED_HEAD,
     table(
       ['store', 'recipe', 'safety', 'fencing', 'kept by', 'clock', 'fair'],
-      ran.map(({ store, recipe, guarantees }) => [store, recipe, ...declared(guarantees)]),
+      ran.map((outcome) => [outcome.store, outcome.recipe, ...declared(outcome)]),
     ),
     FAULTS_HEAD,
     table(
@@ -73,6 +88,15 @@ export function guaranteesPage({ version, results }: PageFacts): string {
     ),
     '## What did not hold\n',
     ...brokenPromises(ran),
+    '## What surrounds a lock\n',
+    table(
+      ['store', 'recipe', ...CHECKS],
+      surroundings.map(({ store, recipe, checks }) => [
+        store,
+        recipe,
+        ...CHECKS.map((check) => SURROUNDED_CELLS[checks[check] ?? 'does not apply']),
+      ]),
+    ),
     '## The runs\n',
     table(
       ['store', 'recipe', 'acquired', 'lost', 'writes refused by the fence', 'command'],
@@ -90,8 +114,28 @@ export function guaranteesPage({ version, results }: PageFacts): string {
   ].join('\n')
 }
 
-function declared({ safety, fencing, keptBy, clock, fair }: Guarantees): string[] {
-  return [safety, fencing, keptBy, clock, fair ? 'yes' : 'no']
+const SURROUNDED_CELLS = { passed: 'passed', found: '**failed**', 'does not apply': '' } as const
+
+function coverageTable(): string {
+  const cell = (checks: Readonly<Record<string, PromiseName>>, promise: PromiseName): string =>
+    checksOf(checks, promise)
+      .map((name) => `\`${name}\``)
+      .join(', ')
+  const names = Object.keys(PROMISES) as PromiseName[]
+  return table(
+    ['promise', 'simulator', 'torture', 'surroundings'],
+    names.map((name) => [
+      PROMISES[name],
+      cell(SIMULATED, name),
+      cell(TORTURED, name),
+      cell(SURROUNDED, name),
+    ]),
+  )
+}
+
+function declared({ guarantees, queue }: TortureOutcome): string[] {
+  const { safety, fencing, keptBy, clock, fair }: Guarantees = guarantees
+  return [safety, fencing, keptBy, clock, fair ? `yes, ${queue.judged} of ${queue.confirmed} judged` : 'no']
 }
 
 /** The recipes with violations, each with its kinds, how many, and why the guarantees admit them. */

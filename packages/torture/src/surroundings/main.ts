@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleLibrary } from '../lab/mutants/bundle.js'
@@ -6,6 +6,7 @@ import { visible } from '../report/visible.js'
 import { type HuntedMutant, huntMutants } from './mutants/hunt.js'
 import { SURROUNDING_MUTANTS } from './mutants/list.js'
 import { HELP, type Options, readOptions } from './options.js'
+import { reported } from './report.js'
 import { chosen, isGood, runAll } from './run.js'
 import { LIBRARY_ENTRY } from './subject.js'
 import { tableLines } from './table.js'
@@ -34,6 +35,7 @@ async function main(options: Options): Promise<number> {
       onResult: (result) => console.log(tableLines([result], options.checks)[1]),
     })
     console.log(['', ...tableLines(results, options.checks)].join('\n'))
+    if (options.json !== null) writeFileSync(options.json, `${JSON.stringify(reported(results), null, 2)}\n`)
     return results.every(isGood) ? 0 : 1
   } finally {
     rmSync(folder, { recursive: true, force: true })

@@ -5,7 +5,7 @@ export const HELP = `Checks what surrounds a lock, for every recipe of every sto
 callbacks, memory on both sides, and the caller's own statements in transactions.
 
   npm run surroundings -- [--only TEXT] [--check NAME] [--deep] [--acquisitions N] [--seed N] [--side-by-side N]
-                          [--source DIR] [--mutants]
+                          [--source DIR] [--json FILE] [--mutants]
 
   --only TEXT       recipes whose name has this text in it, such as postgres or redis:set-nx; with --mutants: mutants
   --check NAME      only this check: ${CHECKS.join(', ')}; several with commas between them
@@ -14,6 +14,7 @@ callbacks, memory on both sides, and the caller's own statements in transactions
   --seed N          decides the random statements (default 1)
   --side-by-side N  how many servers are used at the same time (default 6)
   --source DIR      judges a build of the library in this folder of packages, instead of the built library
+  --json FILE       writes the result of each recipe to a file
   --mutants         plants faults in the library, one by one: each must be found, and the library itself must pass
 
 A store that is not installed is not run. HOLDFAST_REQUIRE_STORES (all, or names with commas between them) makes it a
@@ -27,6 +28,7 @@ export interface Options {
   readonly seed: number
   readonly sideBySide: number
   readonly source: string | null
+  readonly json: string | null
   readonly mutants: boolean
 }
 
@@ -43,6 +45,7 @@ export function readOptions(args: readonly string[]): Options {
       seed: { type: 'string' },
       'side-by-side': { type: 'string' },
       source: { type: 'string' },
+      json: { type: 'string' },
       mutants: { type: 'boolean' },
     },
   })
@@ -55,6 +58,7 @@ export function readOptions(args: readonly string[]): Options {
     seed: whole('seed', values.seed, 1),
     sideBySide: whole('side-by-side', values['side-by-side'], 6),
     source: values.source ?? null,
+    json: values.json ?? null,
     mutants: values.mutants === true,
   }
 }

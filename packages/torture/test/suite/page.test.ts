@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs'
 import type { Guarantees } from 'holdfast'
 import { expect, test } from 'vitest'
 import type { Violation } from '../../src/check/verdict.js'
+import { PROMISES, SIMULATED, SURROUNDED, TORTURED } from '../../src/suite/coverage.js'
 import { guaranteesPage } from '../../src/suite/page.js'
 import type { SuiteResult } from '../../src/suite/runs.js'
 
@@ -62,6 +64,9 @@ test('the page says which faults were done, what did not hold, and how to see it
       ]),
       { kind: 'not run', store: 'etcd', recipe: 'lease', reason: 'etcd is missing', required: false },
     ],
+    surroundings: [
+      { store: 'redis', recipe: 'line', checks: { lifetime: 'passed', context: 'found', memory: 'passed' } },
+    ],
   })
   expect(page).toContain(
     'version 1.2.3; 2 recipes, 80 acquisitions, 4 losses that holders were told of, 8 faults',
@@ -71,10 +76,21 @@ test('the page says which faults were done, what did not hold, and how to see it
   expect(page).toContain('- **redis, set-nx**: `overlap`, 2 times. The clock was set.')
   expect(page).toContain('`holdfast torture --store redis --recipe line --seed 7`')
   expect(page).not.toContain('etcd | lease')
+  expect(page).toContain('| redis | line | single-node | strict | lease | server-wall | yes, 4 of 5 judged |')
+  expect(page).toContain('| redis | line | passed | **failed** | passed |  |')
 })
 
 test('a violation that nothing admits is not hidden', () => {
-  expect(guaranteesPage({ version: '1', results: [ran('line', [OVERLAP])] })).toContain(
+  expect(guaranteesPage({ version: '1', results: [ran('line', [OVERLAP])], surroundings: [] })).toContain(
     '- **redis, line**: `overlap`, once. **Not admitted by what is declared.**',
   )
+})
+
+test('every promise is checked somewhere, and the page on the site has the checks of the code', () => {
+  const about = [SIMULATED, TORTURED, SURROUNDED].flatMap((checks) => Object.values(checks))
+  expect(new Set(about)).toEqual(new Set(Object.keys(PROMISES)))
+  const coverage = /## What is checked\n[\s\S]*?(?=These results)/
+  const made = coverage.exec(guaranteesPage({ version: '1', results: [], surroundings: [] }))?.[0]
+  const written = readFileSync(new URL('../../../../docs/guarantees.md', import.meta.url), 'utf8')
+  expect(coverage.exec(written)?.[0]).toBe(made)
 })
