@@ -59,7 +59,8 @@ function lengthOf(ttlMs: number, random: SeededRandom): number {
 
 function enter(hold: RecordedHold, { tripwire, diary }: Scene): void {
   const other = tripwire.enter(hold.short, hold.p, hold.until, nowMicros)
-  if (other !== null) diary.note(hold.p, 'tripped', 'note', hold.short, { target: other })
+  // The process may have stood still since its lock was granted. A hold that is good after the meeting was good at the meeting.
+  if (other !== null && hold.isHeld) diary.note(hold.p, 'tripped', 'note', hold.short, { target: other })
   // Who has lost the lock is inside no more, however long it takes to notice.
   hold.whenLost = () => tripwire.leave(hold.short, hold.p)
 }
