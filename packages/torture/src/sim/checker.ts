@@ -22,6 +22,9 @@ export interface Belief extends Held {
   readonly hold: Seen
   readonly fence: bigint
   readonly stops: number
+  /** When it began, on the clock of its process, and what had happened to that process until then. */
+  readonly sinceMs: number
+  readonly disturbances: number
   /** Asleep or broken by an operator: it does not count until its process has asserted it anew. */
   void: boolean
   /** An operator took it away: it never counts again. */
@@ -100,14 +103,24 @@ export class Checker {
   /** A hold goes on as another one with the same number, as after a downgrade. */
   goOn(process: SimProcess, { resource, weight, limit }: Held, hold: Seen): Belief {
     const { fence } = hold
-    const { stops } = process
+    const { stops, disturbances } = process
+    const sinceMs = process.monotonicMs()
     const broken = this.#isBroken(resource, fence)
-    const belief = { process, resource, weight, limit, hold, fence, stops, ...FRESH, broken, void: broken }
+    const held = { process, resource, weight, limit, hold, fence, stops, sinceMs, disturbances }
+    const belief = { ...held, ...FRESH, broken, void: broken }
     const beliefs = this.#beliefs.get(resource)
     if (beliefs === undefined) this.#beliefs.set(resource, new Set([belief]))
     else beliefs.add(belief)
     this.#checkOverlap(resource, 'overlap')
     return belief
+  }
+
+  /** A hold that was released stays taken until then, because it has a minimum. */
+  stays(belief: Belief, untilMs: number): Belief {
+    const { process, fence } = belief
+    const ghost = this.goOn(process, belief, { fence, deadline: untilMs })
+    ghost.aborted = true
+    return ghost
   }
 
   end(belief: Belief): void {

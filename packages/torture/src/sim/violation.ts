@@ -12,6 +12,16 @@ export type ViolationKind =
   | 'orphan'
   | 'timer-left'
   | 'unexpected-error'
+  | 'unfair'
+  | 'wrong-context'
+  | 'event-missing'
+  | 'not-kept-alive'
+  | 'kept-alive'
+  | 'growth'
+  | 'loss-ignored'
+  | 'error-replaced'
+  | 'max-hold'
+  | 'leader-order'
 
 export class Violation extends Error {
   readonly kind: ViolationKind

@@ -1,9 +1,11 @@
 import { createLocks, type Locks } from 'holdfast'
 import { SeededRandom, settle, VirtualTime } from 'holdfast/testing'
+import { CallerChecks } from './caller-checks.js'
 import { Checker } from './checker.js'
 import { CALM, SimStore, type Trace, type Weather } from './network.js'
 import { SimProcess } from './process.js'
-import { type Manners, Task } from './tasks.js'
+import { Task } from './tasks/task.js'
+import { type Manners, RESOURCES } from './tasks/wanted.js'
 import { Violation } from './violation.js'
 
 export interface WorldResult {
@@ -36,6 +38,7 @@ export class World {
   readonly #time = new VirtualTime()
   readonly #random: SeededRandom
   readonly #checker: Checker
+  readonly #checks = new CallerChecks()
   readonly #trace: Trace
   readonly #store: SimStore
   readonly #manners: Manners
@@ -68,8 +71,13 @@ export class World {
       idleMs: random.pick([1, 50, ttlMs]),
       fixedLease: standstills ? 0.5 : 0.15,
       longWork: standstills ? 0.5 : 0.2,
+      onlyReaders: random.chance(0.1),
+      detectsDeadlocks: random.chance(0.1),
     }
     this.#store = new SimStore(this.#time, random, random.chance(0.6), this.#trace)
+    this.#checks.fairness.watch(this.#store.store)
+    this.#checks.fairness.isOneQueue = !this.#manners.detectsDeadlocks
+    if (random.chance(0.5)) this.#checks.contexts.listen()
     const weather = chooseWeather(random, ttlMs)
     this.#store.weather =
       standstills && random.chance(0.7) ? { ...weather, slow: 0.2, slowMs: ttlMs * 2 } : weather
@@ -93,6 +101,8 @@ export class World {
     } catch (error) {
       if (error instanceof Violation) return this.#result(error)
       throw error
+    } finally {
+      this.#checks.stop()
     }
   }
 
@@ -106,6 +116,7 @@ export class World {
     this.#steps += 1
     await settle()
     this.#checker.afterStep()
+    this.#checks.afterStep()
     if (this.#failure !== null) throw this.#failure
     return true
   }
@@ -115,22 +126,35 @@ export class World {
     this.#born += 1
     // Rates differ by less than the margin allows for.
     const process = new SimProcess(`p${this.#born}`, this.#time, random, random.between(0.994, 1.006))
-    const { ttlMs } = this.#manners
+    const { ttlMs, detectsDeadlocks } = this.#manners
     const options = {
       ttlMs,
       requestMs: Math.max(20, Math.round(ttlMs / 4)),
       outageMs: ttlMs * 2,
       waiterLeaseMs: Math.max(50, Math.round(ttlMs / random.pick([1, 2, 8]))),
+      ...(detectsDeadlocks ? ({ deadlocks: 'detect', deadlockCheckMs: 100 } as const) : {}),
     }
-    const locks = await createLocks(this.#store.backendFor(process), options, process.runtime)
-    process.locks = locks
+    process.open = () =>
+      createLocks(
+        this.#checks.watch(process, this.#store.backendFor(process), options.requestMs),
+        options,
+        process.runtime,
+      )
+    process.locks = await process.open()
     this.#processes.push(process)
-    for (let index = 0; index < this.#tasksPerProcess; index++) this.#startTask(process)
+    for (let index = 0; index < this.#tasksPerProcess; index++)
+      this.#startTask(process, `${process.name}.${index}`)
   }
 
-  #startTask(process: SimProcess): void {
+  #startTask(process: SimProcess, name: string): void {
     this.#running += 1
-    new Task(process, this.#checker, this.#random, this.#manners)
+    const stage = {
+      checker: this.#checker,
+      checks: this.#checks,
+      random: this.#random,
+      manners: this.#manners,
+    }
+    new Task(process, stage, name)
       .run(() => this.#stormy && process.alive)
       .then(
         () => {
@@ -179,7 +203,7 @@ export class World {
         this.#crash(process)
         return `${process.name} crashes`
       case 'break': {
-        const resource = random.pick(['a', 'b', 'rw', 'sem'])
+        const resource = random.pick(RESOURCES)
         this.#break(resource)
         return `an operator breaks ${resource}`
       }
@@ -197,6 +221,7 @@ export class World {
   #crash(process: SimProcess): void {
     process.crash()
     this.#checker.processDies(process)
+    this.#checks.processDies(process)
     this.#running -= this.#tasksPerProcess
     this.#processes.splice(this.#processes.indexOf(process), 1)
     // A task of a dead process never comes back to say that it ended.
@@ -231,6 +256,7 @@ export class World {
     }
     this.#checker.assertNobodyWaits()
     await this.#checkOrphans(calmSince)
+    this.#checks.assertAllOver(this.#processes)
     await this.#checkGivingUp()
     await this.#closeAll()
   }
@@ -242,7 +268,7 @@ export class World {
     }
     await this.#passTime(Math.max(this.#time.nowMs + CLEAN_UP_MS, calmSince + this.#manners.ttlMs))
     const living = new Set(this.#processes.map(({ name }) => name))
-    for (const resource of ['a', 'b', 'rw', 'sem']) {
+    for (const resource of RESOURCES) {
       const { holders, waiters } = this.#store.store.inspect(resource)
       for (const { owner, remainingMs } of [...holders, ...waiters]) {
         if (!living.has(owner.host)) continue

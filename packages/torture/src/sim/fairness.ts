@@ -1,0 +1,272 @@
+import type { Locks } from 'holdfast'
+import type { Claim, Verdict } from 'holdfast/backend'
+import type { MemoryStore } from 'holdfast/memory'
+import type { SimProcess } from './process.js'
+import { Violation } from './violation.js'
+
+/*
+ * What is promised about the order in which callers get a lock:
+ *
+ *   1. The store admits claims in order of arrival: a claim is admitted when it fits together with every claim that joined
+ *      the queue before it and is still there. So later readers do not overtake a writer, and later small claims of a
+ *      semaphore do not overtake a large one. A claim whose lease ran out has left the queue. A call that does not wait
+ *      never joins it.
+ *   2. Callers of one process that wait for one resource get it in the order in which they asked.
+ *   3. A process hands a claim over among its callers for less than 50 ms and at most 1,023 times. Where the store has said
+ *      that another process waits, it serves only as many callers as waited when the claim was granted.
+ *   4. A caller that waits has a claim in the queue of the store, unless a claim of the same weight of its own process will
+ *      be handed over to it. So a writer is in the queue before its process shares the lock by a downgrade.
+ */
+
+/** How many fences a caller sees between two positions in the queue of the store. */
+const FENCE_STEP = 1_024n
+const TENURE_MS = 50
+/** A caller hears of its grant in the same event, so only rounding is left. */
+const SLACK_MS = 0.001
+/** A resource has far fewer entries than this at a time. */
+const KNOWN_MAX = 64
+
+/** One call that wants a resource, as long as it is under way. */
+export interface Ask {
+  readonly process: SimProcess
+  readonly client: Locks
+  readonly resource: string
+  readonly weight: number
+  /** Whether it waits in order with the others; a call that does not wait, or takes several locks, does not. */
+  readonly queues: boolean
+}
+
+interface Arrival {
+  readonly fence: bigint
+  weight: number
+}
+
+interface Tenure {
+  readonly since: number
+  /** How many callers of the process wanted it when the store granted it. */
+  readonly turn: number
+}
+
+export interface Grant {
+  readonly process: SimProcess
+  readonly resource: string
+  readonly fence: bigint
+  readonly limit: number
+}
+
+/** Watches the order of arrival at the store and inside each process, and who is granted. */
+export class Fairness {
+  /** Whether the callers of a process are one queue. Where clients detect deadlocks, every flow has claims of its own. */
+  isOneQueue = true
+  readonly #asks = new Map<string, Set<Ask>>()
+  /** The calls that were granted since the last step, with those that were waiting before them. */
+  #served: Ask[] = []
+  readonly #claims = new Map<SimProcess, Map<string, Claim>>()
+  readonly #arrivals = new Map<string, Arrival[]>()
+  readonly #tenures = new Map<string, Map<bigint, Tenure>>()
+  /** The claim of each position, and the claims of which their process has heard that others wait. */
+  readonly #claimIds = new Map<bigint, string>()
+  readonly #wanted = new Set<string>()
+  readonly #gone = new Map<bigint, number>()
+  #store: MemoryStore | null = null
+
+  /** Sees every verdict of the store at the moment at which the store decides. */
+  watch(store: MemoryStore): void {
+    this.#store = store
+    const attempt = store.attempt.bind(store)
+    store.attempt = (claim, patience, sink) => {
+      const verdict = attempt(claim, patience, sink)
+      this.#decided(claim, verdict)
+      return verdict
+    }
+  }
+
+  asks(ask: Ask): void {
+    const key = keyOf(ask)
+    const asks = this.#asks.get(key)
+    if (asks === undefined) this.#asks.set(key, new Set([ask]))
+    else asks.add(ask)
+  }
+
+  /** The call is over. `served`: it got the lock. */
+  asked(ask: Ask, served: boolean): void {
+    if (served && ask.queues) this.#served.push(ask)
+    else this.#forget(ask)
+  }
+
+  /** A process sends a request for a claim. */
+  attempting(process: SimProcess, claim: Claim): void {
+    const claims = this.#claims.get(process) ?? new Map<string, Claim>()
+    this.#claims.set(process, claims.set(claim.id, claim))
+  }
+
+  releasing(process: SimProcess, claim: Claim): void {
+    this.#claims.get(process)?.delete(claim.id)
+    this.#wanted.delete(claim.id)
+  }
+
+  /** The process has heard that others wait for its claim. */
+  wanted(process: SimProcess, claimId: string): void {
+    if (this.#claims.get(process)?.has(claimId)) this.#wanted.add(claimId)
+  }
+
+  processDies(process: SimProcess): void {
+    this.#claims.delete(process)
+    for (const [key, asks] of this.#asks) {
+      for (const ask of asks) if (ask.process === process) this.#asks.delete(key)
+    }
+    this.#served = this.#served.filter((ask) => ask.process !== process)
+  }
+
+  /** Whether a caller waits for a client. */
+  isWaitedFor(client: Locks): boolean {
+    for (const asks of this.#asks.values()) {
+      for (const ask of asks) if (ask.client === client && ask.queues) return true
+    }
+    return false
+  }
+
+  /** The process has heard at the release of a claim that the store does not have it. */
+  gone(process: SimProcess, { id }: Claim): void {
+    for (const [fence, claimId] of this.#claimIds) {
+      if (claimId === id) this.#gone.set(fence, process.monotonicMs())
+    }
+  }
+
+  /** When the process heard that the claim of the hold was gone, on its own clock. */
+  goneAt(fence: bigint): number | null {
+    return this.#gone.get(fence / FENCE_STEP) ?? null
+  }
+
+  /** A caller has been given a hold. */
+  granted(grant: Grant): void {
+    const { resource, fence, limit } = grant
+    const stored = fence / FENCE_STEP
+    this.#checkOrder(resource, stored, limit)
+    this.#checkTenure(grant, stored, Number(fence % FENCE_STEP))
+  }
+
+  /** Whether the store still has the entry that the hold stands on. */
+  isPresent(resource: string, fence: bigint): boolean {
+    return this.#live(resource).has(fence / FENCE_STEP)
+  }
+
+  afterStep(): void {
+    const served = this.#served
+    if (served.length > 0) {
+      this.#served = []
+      if (this.isOneQueue) for (const ask of served) this.#checkLocalOrder(ask, served)
+      for (const ask of served) this.#forget(ask)
+    }
+    for (const asks of this.#asks.values()) this.#checkIsQueued(asks)
+  }
+
+  #forget(ask: Ask): void {
+    const key = keyOf(ask)
+    const asks = this.#asks.get(key)
+    asks?.delete(ask)
+    if (asks?.size === 0) this.#asks.delete(key)
+  }
+
+  #decided(claim: Claim, verdict: Verdict): void {
+    if (verdict.kind !== 'granted' && verdict.kind !== 'waiting') return
+    const { fence } = verdict
+    if (fence === null) return
+    const { resource, weight, shape } = claim
+    const arrivals = this.#arrivals.get(resource) ?? []
+    this.#arrivals.set(resource, arrivals)
+    const known = arrivals.find((arrival) => arrival.fence === fence)
+    if (known === undefined) arrivals.push({ fence, weight })
+    else known.weight = Math.min(known.weight, weight)
+    this.#claimIds.set(fence, claim.id)
+    if (arrivals.length > KNOWN_MAX) this.#prune(resource)
+    if (verdict.kind === 'granted') this.#checkOrder(resource, fence, shape.limit)
+  }
+
+  #checkOrder(resource: string, fence: bigint, limit: number): void {
+    if (this.#fits(resource, fence, limit)) return
+    // Most of those that arrived before have left since.
+    this.#prune(resource)
+    if (this.#fits(resource, fence, limit)) return
+    const before = (this.#arrivals.get(resource) ?? []).map((arrival) => arrival.fence).join(', ')
+    throw new Violation('unfair', `${fence} of ${resource} was admitted; in order of arrival: ${before}`)
+  }
+
+  #fits(resource: string, fence: bigint, limit: number): boolean {
+    let sum = 0
+    for (const arrival of this.#arrivals.get(resource) ?? []) {
+      sum += arrival.weight
+      if (arrival.fence === fence) return sum <= limit
+    }
+    // Nothing is known of it, as after its lease has run out on the way.
+    return true
+  }
+
+  #prune(resource: string): void {
+    const live = this.#live(resource)
+    const arrivals = this.#arrivals.get(resource) ?? []
+    for (const { fence } of arrivals) if (!live.has(fence)) this.#claimIds.delete(fence)
+    this.#arrivals.set(
+      resource,
+      arrivals.filter(({ fence }) => live.has(fence)),
+    )
+  }
+
+  #live(resource: string): Set<bigint | null> {
+    const view = this.#store?.inspect(resource)
+    return new Set([...(view?.holders ?? []), ...(view?.waiters ?? [])].map(({ fence }) => fence))
+  }
+
+  #checkTenure({ process, resource }: Grant, stored: bigint, handOvers: number): void {
+    const tenures = this.#tenures.get(resource) ?? new Map<bigint, Tenure>()
+    this.#tenures.set(resource, tenures)
+    if (handOvers === 0) {
+      const turn = this.#asks.get(keyOf({ process, resource }))?.size ?? 0
+      tenures.set(stored, { since: process.monotonicMs(), turn })
+      if (tenures.size > KNOWN_MAX) for (const oldest of tenures.keys()) return void tenures.delete(oldest)
+      return
+    }
+    const tenure = tenures.get(stored)
+    if (tenure === undefined) return
+    const afterMs = process.monotonicMs() - tenure.since
+    if (afterMs >= TENURE_MS + SLACK_MS) {
+      throw new Violation('unfair', `${process.name} handed ${resource} over ${afterMs} ms after its grant`)
+    }
+    const id = this.#claimIds.get(stored)
+    if (id !== undefined && this.#wanted.has(id) && handOvers > tenure.turn) {
+      throw new Violation(
+        'unfair',
+        `${process.name} handed ${resource} over ${handOvers} times while others wait; ${tenure.turn} callers waited at the grant`,
+      )
+    }
+  }
+
+  #checkLocalOrder(ask: Ask, served: readonly Ask[]): void {
+    for (const earlier of this.#asks.get(keyOf(ask)) ?? []) {
+      if (earlier === ask) return
+      if (!earlier.queues || served.includes(earlier)) continue
+      throw new Violation(
+        'unfair',
+        `a call of ${ask.process.name} for ${ask.resource} overtook an earlier one`,
+      )
+    }
+  }
+
+  /** The first caller of a process that waits has a claim at the store, or will be handed one of its own weight. */
+  #checkIsQueued(asks: ReadonlySet<Ask>): void {
+    for (const { process, resource, weight, queues } of asks) {
+      if (!queues || process.isStopped) continue
+      for (const claim of this.#claims.get(process)?.values() ?? []) {
+        if (claim.resource === resource && claim.weight === weight) return
+      }
+      throw new Violation(
+        'unfair',
+        `${process.name} waits for ${resource} and has no claim of weight ${weight}`,
+      )
+    }
+  }
+}
+
+function keyOf({ process, resource }: Pick<Ask, 'process' | 'resource'>): string {
+  return `${process.name} ${resource}`
+}

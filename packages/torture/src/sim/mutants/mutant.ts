@@ -1,0 +1,11 @@
+/**
+ * Faults that the simulator must find. Each is one small change of the real source, so that a check that has gone blind
+ * is noticed; the text it replaces must occur exactly once, so that a mutant cannot rot unseen.
+ */
+export interface Mutant {
+  readonly name: string
+  /** Below `packages/`. */
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+}
