@@ -48,6 +48,8 @@ interface Tenure {
 }
 
 export interface Grant {
+  /** false: the caller has heard of it only later, as of the first of several locks. */
+  readonly isFresh: boolean
   readonly process: SimProcess
   readonly resource: string
   readonly fence: bigint
@@ -143,7 +145,7 @@ export class Fairness {
     const { resource, fence, limit } = grant
     const stored = fence / FENCE_STEP
     this.#checkOrder(resource, stored, limit)
-    this.#checkTenure(grant, stored, Number(fence % FENCE_STEP))
+    if (grant.isFresh) this.#checkTenure(grant, stored, Number(fence % FENCE_STEP))
   }
 
   /** Whether the store still has the entry that the hold stands on. */

@@ -69,6 +69,8 @@ export class Lifetime {
   #hasRequest(process: SimProcess): boolean {
     const requests = this.#requests.get(process) ?? new Set()
     const now = process.monotonicMs()
+    // After a stop, the deadlines that passed meanwhile are noticed one after the other.
+    if (now <= process.resumedAtMs) return true
     for (const request of requests) {
       if (now < request.untilMs) return true
       requests.delete(request)

@@ -13,7 +13,7 @@ const HELP = `The simulator: the real core on virtual time, with faults decided 
 
   npm run sim -- [--steps M] [--from N] [--threads T]   run seeds N, N+1, … until M steps are done (default 2,000,000)
   npm run sim -- --seed N [--steps M] [--lines L]       replay one seed; prints the last L lines of what happened
-  npm run sim -- --mutants                              plant known faults one by one; each must be found
+  npm run sim -- --mutants [--only TEXT]                plant known faults one by one; each must be found
   npm run sim -- --suite                                M steps, then the mutants; \`npm test\` takes 1,000,000
 
 Exit code 1: a promise was broken, or a planted fault was not found.`
@@ -34,6 +34,7 @@ const { values } = parseArgs({
     from: { type: 'string' },
     threads: { type: 'string' },
     mutants: { type: 'boolean' },
+    only: { type: 'string' },
     suite: { type: 'boolean' },
   },
 })
@@ -93,13 +94,14 @@ async function replay(seed: number, steps: number, lines: number): Promise<numbe
 
 /** Plants each fault in turn. The table shows where each fell, and what it was caught as. */
 async function hunt(threads: number): Promise<number> {
-  console.log(`\nMutants: ${MUTANTS.length} planted faults, each of which must be found`)
-  const width = Math.max(...MUTANTS.map(({ name }) => name.length))
+  const mutants = MUTANTS.filter(({ name }) => name.includes(values.only ?? ''))
+  console.log(`\nMutants: ${mutants.length} planted faults, each of which must be found`)
+  const width = Math.max(...mutants.map(({ name }) => name.length))
   console.log(
     `  ${'planted fault'.padEnd(width)}  ${'caught as'.padEnd(20)}  ${'seed'.padStart(6)}  ${'step'.padStart(9)}`,
   )
   let survivors = 0
-  for (const mutant of MUTANTS) {
+  for (const mutant of mutants) {
     const { failure } = await run(mutant, threads)
     if (failure === null) survivors += 1
     const [kind, seed, step] =

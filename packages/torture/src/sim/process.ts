@@ -18,6 +18,8 @@ export class SimProcess {
   alive = true
   /** Counts the stops, so that a check knows whether one fell into its time. */
   stops = 0
+  /** When it last went on after a stop, on its own clock. */
+  resumedAtMs = Number.NEGATIVE_INFINITY
   readonly #time: VirtualTime
   readonly #rate: number
   readonly #origin: number
@@ -102,6 +104,7 @@ export class SimProcess {
     if (this.#suspendedSince !== null) this.#sleptMs += this.#time.nowMs - this.#suspendedSince
     this.#suspendedSince = null
     this.#stopped = false
+    this.resumedAtMs = this.monotonicMs()
     const backlog = this.#backlog
     this.#backlog = []
     // One after the other, as an event loop takes them, so that the first may change what the others find.

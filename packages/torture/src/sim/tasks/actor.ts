@@ -137,11 +137,11 @@ export class Actor {
   }
 
   /** The caller has the hold, and will act upon it. */
-  believe(wanted: Wanted, hold: Hold, terms: Terms = {}): Belief {
+  believe(wanted: Wanted, hold: Hold, terms: Terms = {}, isFresh = true): Belief {
     const { checker, checks } = this.stage
     const belief = checker.begin(this.process, wanted, hold)
     const { resource, limit } = wanted
-    checks.fairness.granted({ process: this.process, resource, fence: belief.fence, limit })
+    checks.fairness.granted({ process: this.process, resource, fence: belief.fence, limit, isFresh })
     if (terms.maxHoldMs !== undefined) {
       this.#maxHolds.set(belief, this.process.monotonicMs() + terms.maxHoldMs)
       this.#checkMaxHold(belief, hold.deadline)

@@ -35,7 +35,7 @@ export async function several(actor: Actor): Promise<void> {
 async function workUnder(actor: Actor, set: HoldSet): Promise<void> {
   actor.stage.checks.contexts.expect(actor.caller, 'work under all()')
   const beliefs = set.holds.map((hold) => {
-    return { belief: actor.believe(mutexOf(actor.locks, hold.resource), hold), hold }
+    return { belief: actor.believe(mutexOf(actor.locks, hold.resource), hold, {}, false), hold }
   })
   for (const { belief, hold } of beliefs) await actor.work(belief, hold)
   for (const { belief } of beliefs) actor.stage.checker.end(belief)
