@@ -1,6 +1,6 @@
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import type { Tally } from './run.js'
+import { addTallies, NOTHING, type Tally } from './tally.js'
 import type { Job } from './worker.js'
 
 export interface FleetOptions {
@@ -8,6 +8,8 @@ export interface FleetOptions {
   readonly firstSeed: number
   readonly steps: number
   readonly threads: number
+  /** Instead of many short worlds, long ones with so many acquisitions each. */
+  readonly soak?: number
   readonly onSteps?: (steps: number) => void
 }
 
@@ -21,6 +23,7 @@ export async function runFleet(options: FleetOptions): Promise<Tally> {
       firstSeed: options.firstSeed + index,
       stride: options.threads,
       steps: Math.ceil(options.steps / options.threads),
+      soak: options.soak ?? null,
     }
     const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: job })
     workers.push(worker)
@@ -29,10 +32,8 @@ export async function runFleet(options: FleetOptions): Promise<Tally> {
       return tally
     })
   })
-  return (await Promise.all(tallies)).reduce(add)
+  return (await Promise.all(tallies)).reduce(addTallies)
 }
-
-const NOTHING: Tally = { worlds: 0, steps: 0, grants: 0, losses: 0, faults: 0, failure: null }
 
 function tallyOf(worker: Worker, onSteps: ((steps: number) => void) | undefined): Promise<Tally> {
   return new Promise((resolve, reject) => {
@@ -44,15 +45,4 @@ function tallyOf(worker: Worker, onSteps: ((steps: number) => void) | undefined)
     // A thread that was stopped because another one failed has nothing to say.
     worker.on('exit', () => resolve(NOTHING))
   })
-}
-
-function add(a: Tally, b: Tally): Tally {
-  return {
-    worlds: a.worlds + b.worlds,
-    steps: a.steps + b.steps,
-    grants: a.grants + b.grants,
-    losses: a.losses + b.losses,
-    faults: a.faults + b.faults,
-    failure: a.failure ?? b.failure,
-  }
 }

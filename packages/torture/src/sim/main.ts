@@ -6,7 +6,9 @@ import { parseArgs } from 'node:util'
 import { bundleMutant } from './bundle.js'
 import { runFleet } from './fleet.js'
 import { MUTANTS, type Mutant } from './mutants.js'
-import { STEPS_PER_WORLD, type Tally } from './run.js'
+import { STEPS_PER_WORLD } from './run.js'
+import { SOAK_ACQUISITIONS } from './soak.js'
+import type { Tally } from './tally.js'
 import { World } from './world.js'
 
 const HELP = `The simulator: the real core on virtual time, with faults decided by a seed.
@@ -14,7 +16,8 @@ const HELP = `The simulator: the real core on virtual time, with faults decided 
   npm run sim -- [--steps M] [--from N] [--threads T]   run seeds N, N+1, … until M steps are done (default 2,000,000)
   npm run sim -- --seed N [--steps M] [--lines L]       replay one seed; prints the last L lines of what happened
   npm run sim -- --mutants [--only TEXT]                plant known faults one by one; each must be found
-  npm run sim -- --suite                                M steps, then the mutants; \`npm test\` takes 1,000,000
+  npm run sim -- --soak N                               two long worlds with N acquisitions each; nothing may grow
+  npm run sim -- --suite [--soak N]                     M steps, the long worlds, then the mutants
 
 Exit code 1: a promise was broken, or a planted fault was not found.`
 
@@ -35,6 +38,7 @@ const { values } = parseArgs({
     threads: { type: 'string' },
     mutants: { type: 'boolean' },
     only: { type: 'string' },
+    soak: { type: 'string' },
     suite: { type: 'boolean' },
   },
 })
@@ -52,9 +56,23 @@ async function main(): Promise<number> {
     return await replay(whole('seed', values.seed, 1), steps, whole('lines', values.lines, 60))
   }
   if (values.mutants === true) return await hunt(threads)
+  const isSuite = values.suite === true
+  const acquisitions = whole('soak', values.soak, SOAK_ACQUISITIONS)
+  if (values.soak !== undefined && !isSuite) return (await soak(acquisitions, threads)) ? 0 : 1
   const steps = whole('steps', values.steps, SUITE_STEPS)
-  const clean = await sweep(whole('from', values.from, 1), steps, threads)
-  return clean && values.suite === true ? await hunt(threads) : clean ? 0 : 1
+  if (!(await sweep(whole('from', values.from, 1), steps, threads))) return 1
+  if (!isSuite) return 0
+  return (await soak(acquisitions, threads)) ? await hunt(threads) : 1
+}
+
+async function soak(acquisitions: number, threads: number): Promise<boolean> {
+  console.log(`Two long worlds with ${count(acquisitions)} acquisitions each, in which nothing may grow`)
+  const tally = await runFleet({ firstSeed: 1, steps: 0, soak: acquisitions, threads })
+  console.log(
+    `${count(tally.grants)} acquisitions in ${count(tally.steps)} steps with ${count(tally.faults)} faults`,
+  )
+  report(tally)
+  return tally.failure === null
 }
 
 async function sweep(firstSeed: number, steps: number, threads: number): Promise<boolean> {
@@ -123,7 +141,14 @@ async function run(mutant: Mutant, threads: number): Promise<Tally> {
   const folder = mkdtempSync(join(packages, 'torture', 'dist', 'mutant-'))
   try {
     const module = await bundleMutant(packages, mutant, folder)
-    return await runFleet({ module, firstSeed: 1, steps: MUTANT_STEPS, threads })
+    const { soak: isSoak = false } = mutant
+    return await runFleet({
+      module,
+      firstSeed: 1,
+      steps: MUTANT_STEPS,
+      threads: isSoak ? 1 : threads,
+      ...(isSoak ? { soak: SOAK_ACQUISITIONS } : {}),
+    })
   } finally {
     rmSync(folder, { recursive: true })
   }

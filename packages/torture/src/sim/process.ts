@@ -3,6 +3,9 @@ import type { Runtime, Timer } from 'holdfast/backend'
 import type { SeededRandom, VirtualTime } from 'holdfast/testing'
 import { simContexts } from './contexts.js'
 
+/** The longest that a timer is in the queue of virtual time at once. */
+const HOP_MS = 600_000
+
 /**
  * A process of the simulated world: its own clocks, its own timers, and an event loop that can stand still. Everything
  * that reaches the client code comes through `deliver`.
@@ -141,7 +144,7 @@ export class SimProcess {
       // Timers follow the monotonic clock, so a sleep of the machine pushes them out.
       const left = due - this.monotonicMs()
       if (left > 1e-6 && !this.#stopped) {
-        event = this.#time.schedule(this.#time.nowMs + left / this.#rate, fire)
+        event = this.#time.schedule(this.#time.nowMs + Math.min(left, HOP_MS) / this.#rate, fire)
         return
       }
       this.deliver(() => {
@@ -149,7 +152,8 @@ export class SimProcess {
         else if (this.#drop(key)) run()
       })
     }
-    let event = this.#time.schedule(this.#time.nowMs + afterMs / this.#rate, fire)
+    // In hops, because what is cancelled stays in the queue of virtual time until its time has come.
+    let event = this.#time.schedule(this.#time.nowMs + Math.min(afterMs, HOP_MS) / this.#rate, fire)
     return {
       cancel: () => {
         this.#drop(key)

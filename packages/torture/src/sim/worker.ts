@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import type { runWorlds } from './run.js'
+import type { runSoaks, runWorlds } from './run.js'
 
 /** What one worker thread is to run. */
 export interface Job {
@@ -8,11 +8,16 @@ export interface Job {
   readonly firstSeed: number
   readonly stride: number
   readonly steps: number
+  /** Instead of many short worlds, long ones with so many acquisitions each. */
+  readonly soak: number | null
 }
 
 const job = workerData as Job
-const run = (await import(job.module)) as { runWorlds: typeof runWorlds }
-const tally = await run.runWorlds(job.firstSeed, job.stride, job.steps, ({ steps }) => {
-  parentPort?.postMessage({ steps })
-})
+const run = (await import(job.module)) as { runWorlds: typeof runWorlds; runSoaks: typeof runSoaks }
+const { firstSeed, stride, soak } = job
+const onWorld = ({ steps }: { readonly steps: number }): void => parentPort?.postMessage({ steps })
+const tally =
+  soak === null
+    ? await run.runWorlds(firstSeed, stride, job.steps, onWorld)
+    : await run.runSoaks(firstSeed, stride, soak, onWorld)
 parentPort?.postMessage({ tally })

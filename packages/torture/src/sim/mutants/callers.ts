@@ -125,4 +125,25 @@ export const CALLER_MUTANTS: readonly Mutant[] = [
     find: '    this.#waiters.failAll(error)\n    for (const seek of this.#tries) seek.cancel()\n',
     replace: '    void error\n    for (const seek of this.#tries) seek.cancel()\n',
   },
+  {
+    name: 'async context of an acquisition kept after its release',
+    file: `${CORE}/reports.ts`,
+    find: 'outcome, heldMs, handedOver })\n    }\n    this.#scopes.delete(hold.acquisition)',
+    replace: 'outcome, heldMs, handedOver })\n    }',
+    soak: true,
+  },
+  {
+    name: 'wait loop kept in the index after it has ended',
+    file: `${CORE}/local-line.ts`,
+    find: 'this.#context.seeks.delete(seek)',
+    replace: 'void 0',
+    soak: true,
+  },
+  {
+    name: 'every name kept that was ever locked',
+    file: `${CORE}/desk.ts`,
+    find: 'if (this.#idle.size <= IDLE_LINES_MAX) return',
+    replace: 'if (this.#idle.size > 0) return',
+    soak: true,
+  },
 ]

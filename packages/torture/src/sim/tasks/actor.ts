@@ -120,7 +120,8 @@ export class Actor {
   waitBegins({ resource, weight }: Wanted, { waitMs }: Terms): Wait {
     const { checker, checks } = this.stage
     const { process } = this
-    const wait = checker.waitBegins(process, resource, waitMs ?? null)
+    // A call that does not wait has no deadline of its own: it ends with those of its requests.
+    const wait = checker.waitBegins(process, resource, waitMs === 0 ? null : (waitMs ?? null))
     const over = checks.begin(this.caller, {
       process,
       client: this.locks,
