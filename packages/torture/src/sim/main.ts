@@ -26,6 +26,9 @@ const SUITE_STEPS = 2_000_000
 /** A mutant that survives this many steps counts as not found. */
 const MUTANT_STEPS = 20_000_000
 
+/** A planted leak shows in windows of half as many. */
+const MUTANT_ACQUISITIONS = 6_000
+
 const packages = fileURLToPath(new URL('../../../', import.meta.url))
 
 const { values } = parseArgs({
@@ -147,7 +150,7 @@ async function run(mutant: Mutant, threads: number): Promise<Tally> {
       firstSeed: 1,
       steps: MUTANT_STEPS,
       threads: isSoak ? 1 : threads,
-      ...(isSoak ? { soak: SOAK_ACQUISITIONS } : {}),
+      ...(isSoak ? { soak: MUTANT_ACQUISITIONS } : {}),
     })
   } finally {
     rmSync(folder, { recursive: true })

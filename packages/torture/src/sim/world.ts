@@ -1,6 +1,7 @@
 import { createLocks, type Locks } from 'holdfast'
 import { SeededRandom, settle, VirtualTime } from 'holdfast/testing'
 import { CallerChecks } from './caller-checks.js'
+import { checkDowngrade, checkLossAtRelease } from './calm-checks.js'
 import { Checker } from './checker.js'
 import { CALM, SimStore, type Trace, type Weather } from './network.js'
 import { SimProcess } from './process.js'
@@ -291,6 +292,8 @@ export class World {
       throw new Violation('orphan', 'a caller that stopped waiting is still in the line')
     }
     await this.#drive(hold.release())
+    await this.#drive(checkLossAtRelease(one, this.#store.store))
+    await this.#drive(checkDowngrade(one, other))
   }
 
   async #closeAll(): Promise<void> {

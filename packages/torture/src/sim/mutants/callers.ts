@@ -60,12 +60,6 @@ export const CALLER_MUTANTS: readonly Mutant[] = [
     replace: '',
   },
   {
-    name: 'local hand-over although others wait',
-    file: `${CORE}/hand-over.ts`,
-    find: '(!standing.isWanted || standing.handOvers < standing.turn) &&',
-    replace: '',
-  },
-  {
     name: 'last local caller served first',
     file: `${CORE}/waiters.ts`,
     find: '    for (const waiter of this.#entries) return waiter\n    return null\n',
@@ -106,12 +100,6 @@ export const CALLER_MUTANTS: readonly Mutant[] = [
     file: `${CORE}/local-line.ts`,
     find: 'return Math.ceil(hold.acquiredAt + hold.minHoldMs - this.nowMs())',
     replace: 'return Math.ceil(hold.acquiredAt - this.nowMs())',
-  },
-  {
-    name: 'downgrade accepts another position',
-    file: `${CORE}/desk.ts`,
-    find: "if (verdict.kind === 'granted' && verdict.fence === standing.fence) {",
-    replace: "if (verdict.kind === 'granted') {",
   },
   {
     name: 'leadership handed over inside the process',

@@ -9,7 +9,7 @@ const FENCE_STEP = 1_024n
 export async function campaign(actor: Actor): Promise<void> {
   const election = actor.locks.election('lead')
   const wanted = { lock: election, resource: 'lead', weight: 1, limit: 1, permits: null }
-  const terms = { ...actor.terms(null), note: actor.caller.name }
+  const terms = { ...actor.terms(null), note: actor.process.name }
   const wait = actor.waitBegins(wanted, terms)
   const leadership = await actor.expecting(() => election.campaign(terms))
   wait.over(leadership !== null)
