@@ -176,7 +176,7 @@ export const plans = {
       build,
       tests([], deepEnv, 'Runs all tests with more repetitions: catches faults that need many trials.'),
       simulation(
-        ['--steps', '20000000'],
+        ['--steps', '20000000', '--soak', '120000'],
         'Runs the simulation for thirty times as many steps: catches races that few seeds have.',
       ),
       torture(

@@ -8,6 +8,8 @@ export interface Mutant {
   readonly file: string
   readonly find: string
   readonly replace: string
+  /** It shows only in a long run: something grows with every acquisition. */
+  readonly soak?: true
 }
 
 export const CORE = 'holdfast/src/core'
