@@ -29,7 +29,7 @@ const SUITE_STEPS = 2_000_000
 const MUTANT_STEPS = 20_000_000
 
 /** A planted leak shows in windows of half as many. */
-const MUTANT_ACQUISITIONS = 6_000
+const MUTANT_ACQUISITIONS = 4_000
 
 const packages = fileURLToPath(new URL('../../../', import.meta.url))
 
@@ -62,14 +62,14 @@ async function main(): Promise<number> {
     const steps = whole('steps', values.steps, STEPS_PER_WORLD)
     return await replay(whole('seed', values.seed, 1), steps, whole('lines', values.lines, 60), store)
   }
-  if (values.mutants === true) return await hunt(threads)
+  if (values.mutants === true) return await hunt(threads, store)
   const isSuite = values.suite === true
   const acquisitions = whole('soak', values.soak, SOAK_ACQUISITIONS)
   if (values.soak !== undefined && !isSuite) return (await soak(acquisitions, threads)) ? 0 : 1
   const steps = whole('steps', values.steps, SUITE_STEPS)
   if (!(await sweep(whole('from', values.from, 1), steps, threads, store))) return 1
   if (!isSuite) return 0
-  return (await soak(acquisitions, threads)) ? await hunt(threads) : 1
+  return (await soak(acquisitions, threads)) ? await hunt(threads, store) : 1
 }
 
 async function soak(acquisitions: number, threads: number): Promise<boolean> {
@@ -138,7 +138,7 @@ async function replay(
 }
 
 /** Plants each fault in turn. The table shows where each fell, and what it was caught as. */
-async function hunt(threads: number): Promise<number> {
+async function hunt(threads: number, store: StoreType | undefined): Promise<number> {
   const mutants = MUTANTS.filter(({ name }) => name.includes(values.only ?? ''))
   console.log(`\nMutants: ${mutants.length} planted faults, each of which must be found`)
   const width = Math.max(...mutants.map(({ name }) => name.length))
@@ -147,7 +147,7 @@ async function hunt(threads: number): Promise<number> {
   )
   let survivors = 0
   for (const mutant of mutants) {
-    const { failure } = await run(mutant, threads)
+    const { failure } = await run(mutant, threads, store ?? mutant.store)
     if (failure === null) survivors += 1
     const [kind, seed, step] =
       failure === null ? ['NOT CAUGHT', '', ''] : [failure.kind, failure.seed, failure.atStep]
@@ -163,7 +163,7 @@ async function hunt(threads: number): Promise<number> {
   return survivors === 0 ? 0 : 1
 }
 
-async function run(mutant: Mutant, threads: number): Promise<Tally> {
+async function run(mutant: Mutant, threads: number, store: StoreType | undefined): Promise<Tally> {
   // Below the packages, so that what the build leaves external is found.
   const folder = mkdtempSync(join(packages, 'torture', 'dist', 'mutant-'))
   try {
@@ -174,6 +174,7 @@ async function run(mutant: Mutant, threads: number): Promise<Tally> {
       firstSeed: 1,
       steps: MUTANT_STEPS,
       threads: isSoak ? 1 : threads,
+      store,
       ...(isSoak ? { soak: MUTANT_ACQUISITIONS } : {}),
     })
   } finally {

@@ -31,7 +31,7 @@ const BYTES_PER_ACQUISITION = 24
 /** The heap of a run without a leak mostly varies by less: compiled code, and tables that grow in steps. */
 const HEAP_SLACK_BYTES = 180_000
 
-/** The size of a run in `npm test`. The first half warms up; the second is enough to see a small leak beside the slack. */
+/** The size of a run unless `--soak` says otherwise. The first half warms up; the second is enough to see a small leak beside the slack. */
 export const SOAK_ACQUISITIONS = 10_000
 
 /** One run without faults and one with faults. */
