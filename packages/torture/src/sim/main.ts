@@ -147,7 +147,7 @@ async function hunt(threads: number, store: StoreType | undefined): Promise<numb
   )
   let survivors = 0
   for (const mutant of mutants) {
-    const { failure } = await run(mutant, threads, store ?? mutant.store)
+    const { failure } = await run(mutant, threads, store ?? mutant.worlds)
     if (failure === null) survivors += 1
     const [kind, seed, step] =
       failure === null ? ['NOT CAUGHT', '', ''] : [failure.kind, failure.seed, failure.atStep]

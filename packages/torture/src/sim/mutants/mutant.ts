@@ -11,7 +11,7 @@ export interface Mutant {
   readonly find: string
   readonly replace: string
   /** The type of store on which it shows soonest. Left out: the seeds decide. */
-  readonly store?: StoreType
+  readonly worlds?: StoreType
   /** It shows only in a long run: something grows with every acquisition. */
   readonly soak?: true
 }

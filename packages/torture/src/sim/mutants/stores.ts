@@ -13,7 +13,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: `${CORE}/desk.ts`,
     find: 'for (const seek of this.#seeks.ofResource(resource)) seek.hint()',
     replace: 'void resource',
-    store: 'session',
+    worlds: 'session',
   },
   {
     name: 'no poll below a lost push',
@@ -26,7 +26,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: `${CORE}/desk.ts`,
     find: 'lost: (claimId, reason) => this.#keeper.lost(claimId, reason),',
     replace: 'lost: () => {},',
-    store: 'session',
+    worlds: 'session',
   },
   {
     name: 'renewal answered with a loss taken for silence',
@@ -64,7 +64,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     find: 'this.givenBack = this.#machinery.releaser.release(this.standing)',
     replace:
       "this.givenBack = this.#blockMs > 0 ? Promise.resolve('gone') : this.#machinery.releaser.release(this.standing)",
-    store: 'blocking',
+    worlds: 'blocking',
   },
   {
     name: 'renewals that extend nothing',
@@ -77,6 +77,6 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: 'torture/src/sim/stores/lossy.ts',
     find: 'this.table.restore(this.#replica, this.table.lastFence)',
     replace: 'this.table.restore(this.#replica, this.#replica.lastFence)',
-    store: 'lossy',
+    worlds: 'lossy',
   },
 ]
