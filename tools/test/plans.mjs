@@ -149,8 +149,8 @@ export const plans = {
       build,
       tests([], {}, 'Runs all tests on all stores: catches faults of every package.'),
       simulation(
-        // The mutant that is hardest to find needs 241,000 steps.
-        ['--steps', '700000'],
+        // The mutant that is hardest to find needs 250,000 steps.
+        ['--steps', '700000', '--soak', '6000'],
         'Runs the core on virtual time with faults and planted mutants: catches races that no schedule on real ' +
           'servers hits.',
       ),
@@ -176,7 +176,7 @@ export const plans = {
       build,
       tests([], deepEnv, 'Runs all tests with more repetitions: catches faults that need many trials.'),
       simulation(
-        ['--steps', '20000000'],
+        ['--steps', '20000000', '--soak', '120000'],
         'Runs the simulation for thirty times as many steps: catches races that few seeds have.',
       ),
       torture(

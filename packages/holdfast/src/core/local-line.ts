@@ -323,6 +323,7 @@ export class LocalLine extends KeeperKeeping implements Departures {
     const { standing } = hold
     const { keeper, runtime, limits } = this.#context
     standing.limitAt = Number.POSITIVE_INFINITY
+    standing.staysUntil = hold.acquiredAt + hold.minHoldMs
     runtime.timers.start(lingerMs, () => void this.giveBack(hold), false)
     queueMicrotask(() => this.#serve())
     try {

@@ -52,6 +52,8 @@ export class Releaser {
    */
   follow(attempt: Promise<unknown>, standing: Standing): void {
     const landed = (): void => {
+      // The timer of its minimum releases it.
+      if (this.#runtime.clock.monotonicMs() < standing.staysUntil) return
       if (standing.state === 'ended' && !this.#stopped) void this.release(standing)
     }
     attempt.then(landed, landed)

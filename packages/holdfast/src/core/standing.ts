@@ -33,6 +33,8 @@ export class Standing {
   longestAskMs: number
   /** The hold's own end, where it has a `maxHoldMs`. */
   limitAt = Number.POSITIVE_INFINITY
+  /** The end of a `minHoldMs` whose holder has released: until then nothing releases the claim, also if its lease is given up. */
+  staysUntil = Number.NEGATIVE_INFINITY
   /**
    * How often the machine had slept when the request left that the lease is counted from. Once it has slept again, the
    * lease is doubtful until the store has confirmed it. See `Keeper.isDoubtful`.

@@ -34,13 +34,16 @@ interface Held {
 /** One hold as its process believes in it. */
 export interface Belief extends Held {
   readonly process: SimProcess
-  readonly hold: Seen
+  readonly hold: Pick<Seen, 'deadline' | 'signal'>
   /** Of a store without fencing tokens: the number of the grant, in the order in which callers got theirs. */
   readonly fence: bigint
   readonly standing: SeenStanding
   /** The entry of the store that it stands on. */
   readonly key: EntryKey
   readonly stops: number
+  /** When it began, on the clock of its process, and what had happened to that process until then. */
+  readonly sinceMs: number
+  readonly disturbances: number
   /** Asleep: it does not count until its process has asserted it anew. */
   void: boolean
   aborted: boolean
@@ -122,16 +125,31 @@ export class Checker {
   /** A hold goes on as another one with the same number, as after a downgrade. */
   goOn(process: SimProcess, { resource, weight, limit }: Held, hold: Seen): Belief {
     const fence = this.#fenceOf(hold)
-    const { stops } = process
+    const { stops, disturbances } = process
     const standing = standingOf(hold)
     const key = keyOf(hold)
-    const belief = { process, resource, weight, limit, hold, fence, standing, key, stops, ...FRESH }
+    const sinceMs = process.monotonicMs()
+    const held = { process, resource, weight, limit, hold, fence, standing, key }
+    const belief = { ...held, stops, sinceMs, disturbances, ...FRESH }
+    this.#watches.losses.begin(belief, hold.deadline)
+    this.#add(belief)
+    return belief
+  }
+
+  /** A hold that was released stays taken until then, because it has a minimum. */
+  stays(belief: Belief, untilMs: number): Belief {
+    const hold = { deadline: untilMs, signal: belief.hold.signal }
+    const ghost = { ...belief, hold, aborted: true }
+    this.#add(ghost)
+    return ghost
+  }
+
+  #add(belief: Belief): void {
+    const { resource } = belief
     const beliefs = this.#beliefs.get(resource)
     if (beliefs === undefined) this.#beliefs.set(resource, new Set([belief]))
     else beliefs.add(belief)
-    this.#watches.losses.begin(belief, hold.deadline)
     this.#checkOverlap(resource, 'overlap')
-    return belief
   }
 
   end(belief: Belief): void {

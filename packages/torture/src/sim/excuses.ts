@@ -52,7 +52,8 @@ export function covers(excuse: Excuse, now: number): boolean {
   return excuse.from <= now && now <= excuse.until
 }
 
-function keyOf({ ref, place }: EntryKey): string {
+/** The same text for the same entry. */
+export function keyOf({ ref, place }: EntryKey): string {
   return `${ref} ${place}`
 }
 

@@ -1,10 +1,11 @@
 import type { SeededRandom, VirtualTime } from 'holdfast/testing'
+import type { CallerChecks } from './caller-checks.js'
 import type { Checker } from './checker.js'
 import type { Excuses } from './excuses.js'
 import type { Losses } from './losses.js'
 import type { Network, Trace } from './network.js'
 import type { SimProcess } from './process.js'
-import type { SimStore, StoreFault } from './stores/store.js'
+import { RESOURCES, type SimStore, type StoreFault } from './stores/store.js'
 import type { WakeUps } from './wake-ups.js'
 
 export type FaultKind = 'stop' | 'sleep' | 'clock' | 'restart' | 'crash' | 'break' | 'partition' | StoreFault
@@ -34,6 +35,7 @@ export interface FaultScene {
   readonly store: SimStore
   readonly network: Network
   readonly checker: Checker
+  readonly checks: CallerChecks
   readonly losses: Losses
   readonly excuses: Excuses
   readonly wakeUps: WakeUps
@@ -153,7 +155,7 @@ export class Faults {
         crash(process)
         return `${process.name} crashes`
       case 'break':
-        return this.#break(random.pick(['a', 'b', 'rw', 'sem']))
+        return this.#break(random.pick(RESOURCES))
       case 'data-loss':
       case 'clock-step':
       case 'session-end':
@@ -187,9 +189,10 @@ export class Faults {
   }
 
   #strikeStore(fault: StoreFault, victim: SimProcess): string {
-    const { store, checker } = this.#scene
+    const { store, checker, checks } = this.#scene
     const { what, forgetsFences } = this.#withExcuses(() => store.strike(fault, victim))
     if (forgetsFences) checker.fencesForgotten()
+    checks.storeStruck()
     return what
   }
 

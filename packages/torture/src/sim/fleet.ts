@@ -1,7 +1,7 @@
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import { addTallies, NOTHING, type Tally } from './run.js'
 import type { StoreType } from './stores/store.js'
+import { addTallies, NOTHING, type Tally } from './tally.js'
 import type { Job } from './worker.js'
 
 export interface FleetOptions {
@@ -10,6 +10,8 @@ export interface FleetOptions {
   readonly steps: number
   readonly threads: number
   readonly store?: StoreType | undefined
+  /** Instead of many short worlds, long ones with so many acquisitions each. */
+  readonly soak?: number
   readonly onSteps?: (steps: number) => void
 }
 
@@ -24,6 +26,7 @@ export async function runFleet(options: FleetOptions): Promise<Tally> {
       stride: options.threads,
       steps: Math.ceil(options.steps / options.threads),
       store: options.store,
+      soak: options.soak ?? null,
     }
     const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: job })
     workers.push(worker)

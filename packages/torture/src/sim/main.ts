@@ -6,17 +6,20 @@ import { parseArgs } from 'node:util'
 import { bundleMutant } from './bundle.js'
 import { runFleet } from './fleet.js'
 import { MUTANTS, type Mutant } from './mutants/index.js'
-import { type Counts, STEPS_PER_WORLD, type Tally } from './run.js'
+import { STEPS_PER_WORLD } from './run.js'
+import { SOAK_ACQUISITIONS } from './soak.js'
 import { STORE_TYPES, type StoreType } from './stores/store.js'
+import type { Counts, Tally } from './tally.js'
 import { World } from './world.js'
 
 const HELP = `The simulator: the real core on virtual time, with faults decided by a seed.
 
   npm run sim -- [--steps M] [--from N] [--threads T]   run seeds N, N+1, … until M steps are done (default 2,000,000)
   npm run sim -- --seed N [--steps M] [--lines L]       replay one seed; prints the last L lines of what happened
-  npm run sim -- --mutants                              plant known faults one by one; each must be found
   npm run sim -- --store TYPE …                         only worlds with this store: ${STORE_TYPES.join(', ')}
-  npm run sim -- --suite                                M steps, then the mutants; \`npm test\` takes 1,000,000
+  npm run sim -- --mutants [--only TEXT]                plant known faults one by one; each must be found
+  npm run sim -- --soak N                               two long worlds with N acquisitions each; nothing may grow
+  npm run sim -- --suite [--soak N]                     M steps, the long worlds, then the mutants
 
 Exit code 1: a promise was broken, or a planted fault was not found.`
 
@@ -24,6 +27,9 @@ const SUITE_STEPS = 2_000_000
 
 /** A mutant that survives this many steps counts as not found. */
 const MUTANT_STEPS = 20_000_000
+
+/** A planted leak shows in windows of half as many. */
+const MUTANT_ACQUISITIONS = 4_000
 
 const packages = fileURLToPath(new URL('../../../', import.meta.url))
 
@@ -36,6 +42,8 @@ const { values } = parseArgs({
     from: { type: 'string' },
     threads: { type: 'string' },
     mutants: { type: 'boolean' },
+    only: { type: 'string' },
+    soak: { type: 'string' },
     suite: { type: 'boolean' },
     store: { type: 'string' },
   },
@@ -54,10 +62,27 @@ async function main(): Promise<number> {
     const steps = whole('steps', values.steps, STEPS_PER_WORLD)
     return await replay(whole('seed', values.seed, 1), steps, whole('lines', values.lines, 60), store)
   }
-  if (values.mutants === true) return await hunt(threads)
+  if (values.mutants === true) return await hunt(threads, store)
+  const isSuite = values.suite === true
+  const acquisitions = whole('soak', values.soak, SOAK_ACQUISITIONS)
+  if (values.soak !== undefined && !isSuite) return (await soak(acquisitions, threads)) ? 0 : 1
   const steps = whole('steps', values.steps, SUITE_STEPS)
-  const clean = await sweep(whole('from', values.from, 1), steps, threads, store)
-  return clean && values.suite === true ? await hunt(threads) : clean ? 0 : 1
+  if (!(await sweep(whole('from', values.from, 1), steps, threads, store))) return 1
+  if (!isSuite) return 0
+  return (await soak(acquisitions, threads)) ? await hunt(threads, store) : 1
+}
+
+async function soak(acquisitions: number, threads: number): Promise<boolean> {
+  console.log(`Two long worlds with ${count(acquisitions)} acquisitions each, in which nothing may grow`)
+  const tally = await runFleet({ firstSeed: 1, steps: 0, soak: acquisitions, threads })
+  console.log(
+    `${count(tally.grants)} acquisitions in ${count(tally.steps)} steps with ${count(tally.faults)} faults`,
+  )
+  const { failure } = tally
+  console.log(
+    failure === null ? 'No violation.' : `VIOLATION ${failure.message} in long world ${failure.seed}`,
+  )
+  return failure === null
 }
 
 async function sweep(
@@ -113,15 +138,16 @@ async function replay(
 }
 
 /** Plants each fault in turn. The table shows where each fell, and what it was caught as. */
-async function hunt(threads: number): Promise<number> {
-  console.log(`\nMutants: ${MUTANTS.length} planted faults, each of which must be found`)
-  const width = Math.max(...MUTANTS.map(({ name }) => name.length))
+async function hunt(threads: number, store: StoreType | undefined): Promise<number> {
+  const mutants = MUTANTS.filter(({ name }) => name.includes(values.only ?? ''))
+  console.log(`\nMutants: ${mutants.length} planted faults, each of which must be found`)
+  const width = Math.max(...mutants.map(({ name }) => name.length))
   console.log(
     `  ${'planted fault'.padEnd(width)}  ${'caught as'.padEnd(20)}  ${'seed'.padStart(6)}  ${'step'.padStart(9)}`,
   )
   let survivors = 0
-  for (const mutant of MUTANTS) {
-    const { failure } = await run(mutant, threads)
+  for (const mutant of mutants) {
+    const { failure } = await run(mutant, threads, store ?? mutant.worlds)
     if (failure === null) survivors += 1
     const [kind, seed, step] =
       failure === null ? ['NOT CAUGHT', '', ''] : [failure.kind, failure.seed, failure.atStep]
@@ -137,12 +163,20 @@ async function hunt(threads: number): Promise<number> {
   return survivors === 0 ? 0 : 1
 }
 
-async function run(mutant: Mutant, threads: number): Promise<Tally> {
+async function run(mutant: Mutant, threads: number, store: StoreType | undefined): Promise<Tally> {
   // Below the packages, so that what the build leaves external is found.
   const folder = mkdtempSync(join(packages, 'torture', 'dist', 'mutant-'))
   try {
     const module = await bundleMutant(packages, mutant, folder)
-    return await runFleet({ module, firstSeed: 1, steps: MUTANT_STEPS, threads })
+    const { soak: isSoak = false } = mutant
+    return await runFleet({
+      module,
+      firstSeed: 1,
+      steps: MUTANT_STEPS,
+      threads: isSoak ? 1 : threads,
+      store,
+      ...(isSoak ? { soak: MUTANT_ACQUISITIONS } : {}),
+    })
   } finally {
     rmSync(folder, { recursive: true })
   }

@@ -42,6 +42,9 @@ export const CALM: Weather = {
   lostPush: 0,
 }
 
+/** How soon the end of a connection is sent again. */
+const RECONNECT_MS = 250
+
 /** What the checks see of the messages. */
 export interface NetworkWatch {
   renewalSent(process: SimProcess, requests: readonly RenewRequest[]): void
@@ -136,8 +139,23 @@ export class Network {
       },
       evict: (resource, ref) =>
         this.#request(process, `evict ${resource}`, (reply) => reply(store.evict(resource, ref))),
-      close: async () => persistent?.stop(),
+      close: async () => {
+        persistent?.stop()
+        this.#closed(client)
+      },
     }
+  }
+
+  /** The end of a connection reaches the store behind all messages, as soon as the network lets it. */
+  #closed(client: StoreClient): void {
+    const { process } = client
+    if (this.#store.closed === undefined) return
+    this.#later(process, 'there', () => {
+      if (!process.alive) return
+      if (this.#down || this.#isParted(process))
+        this.#time.schedule(this.#time.nowMs + RECONNECT_MS, () => this.#closed(client))
+      else this.#store.closed?.(client)
+    })
   }
 
   async #renew(client: StoreClient, requests: readonly RenewRequest[]): Promise<readonly Renewal[]> {

@@ -19,3 +19,17 @@ export function standingOf(hold: object): SeenStanding {
   if (typeof inner === 'object' && inner !== null) return standingOf(inner)
   throw new TypeError('This hold shows no claim.')
 }
+
+/** The fencing token of a hold; null where the store mints none, because reading it would throw. */
+export function tokenOf(hold: { readonly fence: bigint }): bigint | null {
+  return standingOf(hold).fence === null ? null : hold.fence
+}
+
+/** How many fencing tokens a caller sees between two positions in the queue of the store. */
+const FENCE_STEP = 1_024n
+
+/** How often the claim of a hold was handed over inside its process; null where no fencing token says so. */
+export function handOversOf(hold: { readonly fence: bigint }): number | null {
+  const token = tokenOf(hold)
+  return token === null ? null : Number(token % FENCE_STEP)
+}

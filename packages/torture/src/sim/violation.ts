@@ -17,6 +17,16 @@ export type ViolationKind =
   | 'renewed-another'
   | 'renewal-storm'
   | 'unexpected-error'
+  | 'unfair'
+  | 'wrong-context'
+  | 'event-missing'
+  | 'not-kept-alive'
+  | 'kept-alive'
+  | 'growth'
+  | 'loss-ignored'
+  | 'error-replaced'
+  | 'max-hold'
+  | 'leader-order'
 
 export class Violation extends Error {
   readonly kind: ViolationKind

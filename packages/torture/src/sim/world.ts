@@ -1,5 +1,7 @@
-import { createLocks, type Hold, type Locks } from 'holdfast'
+import { createLocks, type Locks } from 'holdfast'
 import { SeededRandom, settle, VirtualTime } from 'holdfast/testing'
+import { CallerChecks } from './caller-checks.js'
+import { CalmChecks } from './calm-checks.js'
 import { Checker } from './checker.js'
 import { Excuses } from './excuses.js'
 import { choosePlan, type FaultPlan, Faults } from './faults.js'
@@ -8,7 +10,8 @@ import { CALM, Network, type NetworkWatch, type Trace } from './network.js'
 import { SimProcess } from './process.js'
 import { chooseType, makeStore } from './stores/index.js'
 import { RESOURCES, type SimStore, type StoreType } from './stores/store.js'
-import { type Manners, Task } from './tasks.js'
+import { Task } from './tasks/task.js'
+import type { Manners } from './tasks/wanted.js'
 import { Violation } from './violation.js'
 import { WakeUps, wakeUpMs } from './wake-ups.js'
 import { chooseWeather } from './weather.js'
@@ -37,12 +40,6 @@ const CALM_STEPS_MAX = 400_000
 /** A release that failed is repeated every two seconds at most; after that, what was given up must be gone. */
 const CLEAN_UP_MS = 2_500
 
-/** Longer than a release takes in the calm, and shorter than a waiter's lease in most worlds. */
-const GIVE_UP_MS = 40
-
-/** A waiter that waits for a push polls after this long at the latest. */
-const POLL_MS = 1_300
-
 /** So many worlds have no trouble at all. In these, nothing excuses a loss or a late grant. */
 const CLEAN_WORLDS = 0.06
 
@@ -51,6 +48,7 @@ export class World {
   readonly #time = new VirtualTime()
   readonly #random: SeededRandom
   readonly #checker: Checker
+  readonly #checks: CallerChecks
   readonly #trace: Trace
   readonly #store: SimStore
   readonly #network: Network
@@ -79,16 +77,22 @@ export class World {
     const isClean = random.chance(CLEAN_WORLDS)
     const plan = choosePlan(random, ttlMs, isClean)
     const { isStandstills } = plan
+    const chosen = chooseType(random)
+    this.#store = makeStore(store ?? chosen, { time, random, ttlMs })
     this.#manners = {
       ttlMs,
       holdMs: random.pick([2, 20, ttlMs / 4]),
       idleMs: random.pick([1, 50, ttlMs]),
       fixedLease: isStandstills ? 0.5 : 0.15,
       longWork: isStandstills ? 0.5 : 0.2,
+      onlyReaders: random.chance(0.1),
+      // Only a queue shows who waits for what.
+      detectsDeadlocks: random.chance(0.1) && this.#store.guarantees.fair,
     }
-    const chosen = chooseType(random)
-    this.#store = makeStore(store ?? chosen, { time, random, ttlMs })
     this.#excuses = new Excuses(time)
+    this.#checks = new CallerChecks(this.#store, this.#excuses)
+    this.#checks.fairness.isOneQueue = !this.#manners.detectsDeadlocks
+    if (random.chance(0.5)) this.#checks.contexts.listen()
     this.#losses = new Losses(time, this.#excuses, this.#requestMs)
     const wakeUps = new WakeUps(time)
     this.#network = new Network(time, random, this.#store, this.#watch(wakeUps), this.#trace)
@@ -128,6 +132,7 @@ export class World {
       store: this.#store,
       network: this.#network,
       checker: this.#checker,
+      checks: this.#checks,
       losses: this.#losses,
       excuses: this.#excuses,
       wakeUps,
@@ -152,6 +157,8 @@ export class World {
     } catch (error) {
       if (error instanceof Violation) return this.#result(error)
       throw error
+    } finally {
+      this.#checks.stop()
     }
   }
 
@@ -167,6 +174,7 @@ export class World {
     this.#steps += 1
     await settle()
     this.#checker.afterStep()
+    this.#checks.afterStep()
     if (this.#failure !== null) throw this.#failure
     return true
   }
@@ -176,22 +184,33 @@ export class World {
     this.#born += 1
     // Rates differ by less than the margin allows for.
     const process = new SimProcess(`p${this.#born}`, this.#time, random, random.between(0.994, 1.006))
-    const { ttlMs } = this.#manners
+    const { ttlMs, detectsDeadlocks } = this.#manners
     const options = {
       ttlMs,
       requestMs: this.#requestMs,
       outageMs: ttlMs * 2,
       waiterLeaseMs: Math.max(50, Math.round(ttlMs / random.pick([1, 2, 8]))),
+      ...(detectsDeadlocks ? ({ deadlocks: 'detect', deadlockCheckMs: 100 } as const) : {}),
     }
-    const locks = await createLocks(this.#network.backendFor(process), options, process.runtime)
-    process.locks = locks
+    process.open = () => {
+      const backend = this.#checks.watch(process, this.#network.backendFor(process), this.#requestMs)
+      return createLocks(backend, options, process.runtime)
+    }
+    process.locks = await process.open()
     this.#processes.push(process)
-    for (let index = 0; index < this.#tasksPerProcess; index++) this.#startTask(process)
+    for (let index = 0; index < this.#tasksPerProcess; index++)
+      this.#startTask(process, `${process.name}.${index}`)
   }
 
-  #startTask(process: SimProcess): void {
+  #startTask(process: SimProcess, name: string): void {
     this.#running += 1
-    new Task(process, this.#checker, this.#random, this.#manners)
+    const stage = {
+      checker: this.#checker,
+      checks: this.#checks,
+      random: this.#random,
+      manners: this.#manners,
+    }
+    new Task(process, stage, name)
       .run(() => this.#stormy && process.alive)
       .then(
         () => {
@@ -207,6 +226,7 @@ export class World {
     process.crash()
     this.#checker.processDies(process)
     this.#losses.processDies(process)
+    this.#checks.processDies(process)
     this.#running -= this.#tasksPerProcess
     this.#processes.splice(this.#processes.indexOf(process), 1)
     // A task of a dead process never comes back to say that it ended.
@@ -229,7 +249,8 @@ export class World {
     }
     this.#checker.assertNobodyWaits()
     await this.#checkOrphans(calmSince)
-    await this.#checkGivingUp()
+    this.#checks.assertAllOver(this.#processes)
+    await this.#checkCalm()
     await this.#closeAll()
   }
 
@@ -257,44 +278,17 @@ export class World {
     }
   }
 
-  /** In the calm, whoever stops waiting is out of the line at once, and not only when its lease ends. */
-  async #checkGivingUp(): Promise<void> {
+  async #checkCalm(): Promise<void> {
     const [one, other] = this.#processes.map(({ locks }) => locks as Locks)
     if (one === undefined || other === undefined) return
-    const hold = await this.#drive(one.mutex('z').acquire())
-    await this.#drive(other.mutex('z').tryAcquire({ waitMs: 10 }))
-    await this.#checkNoWaiter()
-    const giving = new AbortController()
-    const waiting = other.mutex('z').acquire({ waitMs: 5_000, signal: giving.signal })
-    const ended = waiting.catch(() => null)
-    await this.#passTime(this.#time.nowMs + GIVE_UP_MS)
-    giving.abort()
-    await this.#drive(ended)
-    await this.#checkNoWaiter()
-    const next = await this.#checkWakeUp(hold, other, 0)
-    // Where the push is lost, the waiter polls after a while.
-    this.#network.weather = { ...CALM, lostPush: 1 }
-    const last = await this.#checkWakeUp(next, one, POLL_MS)
-    await this.#drive(last.release())
-  }
-
-  /** The holder releases, and the waiter has the lock soon. */
-  async #checkWakeUp(hold: Hold, by: Locks, moreMs: number): Promise<Hold> {
-    const waiting = by.mutex('z').acquire()
-    await this.#passTime(this.#time.nowMs + GIVE_UP_MS)
-    const since = this.#time.nowMs
-    const released = hold.release()
-    const next = await this.#drive(waiting)
-    const tookMs = this.#time.nowMs - since
-    await this.#drive(released)
-    if (tookMs <= wakeUpMs(this.#store.guarantees.waiting, CALM.delayMs) + moreMs) return next
-    throw new Violation('late-wake-up', `a waiter got the lock ${tookMs.toFixed(0)} ms after its release`)
-  }
-
-  async #checkNoWaiter(): Promise<void> {
-    await this.#passTime(this.#time.nowMs + GIVE_UP_MS)
-    if (this.#store.inspect('z').waiters.length === 0) return
-    throw new Violation('orphan', 'a caller that stopped waiting is still in the queue')
+    const calm = {
+      store: this.#store,
+      network: this.#network,
+      nowMs: () => this.#time.nowMs,
+      drive: <T>(promise: Promise<T>) => this.#drive(promise),
+      passTime: (untilMs: number) => this.#passTime(untilMs),
+    }
+    await new CalmChecks(calm, one, other).run()
   }
 
   async #closeAll(): Promise<void> {

@@ -68,6 +68,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     file: `${CORE}/acquire.ts`,
     find: 'return pushed !== null && pushed.fence === standing.fence && this.#isUsable()',
     replace: 'return pushed !== null && this.#isUsable()',
+    worlds: 'lossy',
   },
   {
     name: 'local hand-over without a new fence',
@@ -108,6 +109,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     file: `${CORE}/keeper.ts`,
     find: "else if (state === 'unknown') this.#retryLater(standing)\n",
     replace: '',
+    worlds: 'leased',
   },
   {
     name: 'renewal shortens',

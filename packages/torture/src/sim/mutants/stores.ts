@@ -13,6 +13,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: `${CORE}/desk.ts`,
     find: 'for (const seek of this.#seeks.ofResource(resource)) seek.hint()',
     replace: 'void resource',
+    worlds: 'session',
   },
   {
     name: 'no poll below a lost push',
@@ -25,6 +26,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: `${CORE}/desk.ts`,
     find: 'lost: (claimId, reason) => this.#keeper.lost(claimId, reason),',
     replace: 'lost: () => {},',
+    worlds: 'session',
   },
   {
     name: 'renewal answered with a loss taken for silence',
@@ -62,6 +64,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     find: 'this.givenBack = this.#machinery.releaser.release(this.standing)',
     replace:
       "this.givenBack = this.#blockMs > 0 ? Promise.resolve('gone') : this.#machinery.releaser.release(this.standing)",
+    worlds: 'blocking',
   },
   {
     name: 'renewals that extend nothing',
@@ -74,5 +77,6 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: 'torture/src/sim/stores/lossy.ts',
     find: 'this.table.restore(this.#replica, this.table.lastFence)',
     replace: 'this.table.restore(this.#replica, this.#replica.lastFence)',
+    worlds: 'lossy',
   },
 ]

@@ -14,7 +14,7 @@ import { MemoryStore, memoryBackend } from 'holdfast/memory'
 import type { VirtualTime } from 'holdfast/testing'
 import type { SimProcess } from '../process.js'
 import { NO_OWN_FAULT } from './base.js'
-import { RESOURCES, type SimStore, type StoreClient, type StoredEntry, type StoreSetting } from './store.js'
+import type { SimStore, StoreClient, StoredEntry, StoreSetting } from './store.js'
 
 /** The library's own memory store: a fair queue with leases and fencing tokens. It pushes grants, or its clients poll. */
 export class LeasedStore implements SimStore {
@@ -29,10 +29,10 @@ export class LeasedStore implements SimStore {
   readonly #sinks = new WeakMap<StoreClient, Sink>()
   #asking: SimProcess | null = null
 
-  constructor({ time, random }: StoreSetting) {
+  constructor({ time, random }: StoreSetting, chosen?: 'push' | 'poll') {
     this.#time = time
     this.#store = new MemoryStore({ nowMs: () => this.storeNow() })
-    const waiting = random.chance(0.6) ? 'push' : 'poll'
+    const waiting = chosen ?? (random.chance(0.6) ? 'push' : 'poll')
     this.guarantees = { ...memoryBackend(this.#store).guarantees, waiting, ttlMinMs: 20 }
   }
 
@@ -62,7 +62,7 @@ export class LeasedStore implements SimStore {
   }
 
   entries(): readonly StoredEntry[] {
-    return RESOURCES.flatMap((resource) => {
+    return this.#store.names('').flatMap((resource) => {
       const { holders, waiters } = this.#store.inspect(resource)
       return [...holders, ...waiters].map(({ ref, fence, remainingMs }, index) => ({
         ref,

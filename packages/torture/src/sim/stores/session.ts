@@ -8,7 +8,6 @@ import type { StoreClient, StoreFault, StoreSetting, StruckStore } from './store
 const TIMEOUT_LEASES = [2, 4]
 
 interface Session {
-  readonly client: StoreClient
   heardAt: number
 }
 
@@ -24,7 +23,7 @@ export class SessionStore extends QueueStore {
   readonly guarantees: Guarantees
   readonly #timeoutMs: number
   readonly #hints: boolean
-  readonly #sessions = new Map<SimProcess, Session>()
+  readonly #sessions = new Map<StoreClient, Session>()
 
   constructor(setting: StoreSetting) {
     super(setting, { isLeased: false })
@@ -60,41 +59,43 @@ export class SessionStore extends QueueStore {
 
   override strike(fault: StoreFault, victim: SimProcess): StruckStore {
     if (fault !== 'session-end') return NO_OWN_FAULT(fault)
-    this.#end(victim)
+    for (const client of this.#sessions.keys()) if (client.process === victim) this.#end(client)
     return { what: `the session of ${victim.name} ends`, forgetsFences: false }
   }
 
+  /** A program that replaces its client has a session for each. The end of a connection ends its session. */
+  closed(client: StoreClient): void {
+    this.#end(client)
+  }
+
   #hear(client: StoreClient): void {
-    const session = this.#sessions.get(client.process)
+    const session = this.#sessions.get(client)
     if (session !== undefined) {
       session.heardAt = this.time.nowMs
       return
     }
-    const started = { client, heardAt: this.time.nowMs }
-    this.#sessions.set(client.process, started)
-    this.#watch(started)
+    const started = { heardAt: this.time.nowMs }
+    this.#sessions.set(client, started)
+    this.#watch(client, started)
   }
 
-  #watch(session: Session): void {
-    const { process } = session.client
+  #watch(client: StoreClient, session: Session): void {
     const endsAt = session.heardAt + this.#timeoutMs
     this.time.schedule(endsAt, () => {
-      if (this.#sessions.get(process) !== session) return
-      if (session.heardAt + this.#timeoutMs > this.time.nowMs) this.#watch(session)
-      else this.#end(process)
+      if (this.#sessions.get(client) !== session) return
+      if (session.heardAt + this.#timeoutMs > this.time.nowMs) this.#watch(client, session)
+      else this.#end(client)
     })
   }
 
-  #end(process: SimProcess): void {
-    const session = this.#sessions.get(process)
-    if (session === undefined) return
-    this.#sessions.delete(process)
+  #end(client: StoreClient): void {
+    if (!this.#sessions.delete(client)) return
     const ids: string[] = []
-    this.table.remove(({ client, id }) => {
-      if (client.process !== process) return false
-      ids.push(id)
+    this.table.remove((entry) => {
+      if (entry.client !== client) return false
+      ids.push(entry.id)
       return true
     })
-    for (const id of ids) session.client.sink.lost(id, 'session-ended')
+    for (const id of ids) client.sink.lost(id, 'session-ended')
   }
 }

@@ -19,7 +19,7 @@ export const STORE_TYPES = ['leased', 'unfenced', 'blocking', 'session', 'lossy'
 export type StoreType = (typeof STORE_TYPES)[number]
 
 /** Every name that the callers of a world lock. */
-export const RESOURCES: readonly string[] = ['a', 'b', 'rw', 'sem', 'z']
+export const RESOURCES: readonly string[] = ['a', 'b', 'rw', 'sem', 'lead', 'inner']
 
 /** A client process as the store sees it. What goes into the sink travels over the network. */
 export interface StoreClient {
@@ -63,6 +63,8 @@ export interface SimStore {
   inspect(resource: string): ResourceView
   evict(resource: string, ref: string): Eviction
   entries(): readonly StoredEntry[]
+  /** A client has ended its connection. */
+  closed?(client: StoreClient): void
   /** Has a fault of its own. `victim`: the process whose session ends. */
   strike(fault: StoreFault, victim: SimProcess): StruckStore
 }
