@@ -6,7 +6,7 @@ import { breakLock } from '../broken-lock.js'
 import type { Caller } from '../caller.js'
 import type { NamePlan } from '../names.js'
 import type { Breakage } from '../protocol.js'
-import { RecordedLock, type Wanted } from '../recorded-lock.js'
+import { type RecordedHold, RecordedLock, type Wanted } from '../recorded-lock.js'
 import type { Scene } from '../section.js'
 
 export interface WorkloadSetup {
@@ -25,6 +25,9 @@ export interface WorkloadSetup {
   /** Whether the client marks which claims belong to one flow. */
   readonly flows: boolean
 }
+
+/** How often a hold that is not shown is confirmed and looked for again. */
+const CONFIRMATIONS = 3
 
 export class Bench {
   readonly setup: WorkloadSetup
@@ -58,6 +61,18 @@ export class Bench {
       return this.recorded(locks.readWrite(full).read(), name, { mode: 'shared' }, caller)
     if (usage === 'election') return this.recorded(locks.election(full), name, {}, caller)
     return this.recorded(locks.mutex(full), name, {}, caller)
+  }
+
+  /**
+   * Whether a look at the store shows a hold. A store that lost the hold because of a fault does not, so a hold counts as
+   * missing only if the store confirms it and still does not show it. Rejects if the hold is lost.
+   */
+  async isShown(hold: RecordedHold, look: () => Promise<boolean>): Promise<boolean> {
+    for (let confirmed = 0; ; confirmed += 1) {
+      if ((await look()) || !hold.isHeld) return true
+      if (confirmed === CONFIRMATIONS) return false
+      await hold.extend()
+    }
   }
 
   /** A promise of the library was broken, as the caller itself can see. */

@@ -19,15 +19,17 @@ export async function useElection(bench: Bench, plan: NamePlan): Promise<void> {
   await workAlone(led, scene, random)
 }
 
-/** While a leader leads, everybody who looks sees this leader. */
+/** While a leader leads, `leader()` shows it. */
 async function lookAtLeader(bench: Bench, election: Election, led: RecordedHold): Promise<void> {
   const { locks, fenced } = bench.setup
   if (locks.guarantees.shows !== 'claims') return
-  const leader = await election.leader()
-  const isShown = leader !== null && leader.note === led.p && (!fenced || leader.fence === led.fence)
-  if (!isShown && led.isHeld) {
-    bench.complain(led.short, `${led.p} leads, and leader() shows ${leader?.note ?? 'no leader'}.`)
-  }
+  let shown = 'no leader'
+  const isShown = await bench.isShown(led, async () => {
+    const leader = await election.leader()
+    shown = leader?.note ?? 'no leader'
+    return leader !== null && leader.note === led.p && (!fenced || leader.fence === led.fence)
+  })
+  if (!isShown) bench.complain(led.short, `${led.p} leads, and leader() shows ${shown}.`)
 }
 
 /** Looks once with a signal that outlives the look, and then at some changes until the caller has seen enough. */

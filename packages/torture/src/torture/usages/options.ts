@@ -37,7 +37,9 @@ async function outlive(bench: Bench, plan: NamePlan): Promise<void> {
 async function lookAtNote(bench: Bench, held: RecordedHold, note: string): Promise<void> {
   const { locks } = bench.setup
   if (locks.guarantees.shows !== 'claims') return
-  const { holders } = await locks.inspect(held.resource)
-  const shown = holders.some((holder) => holder.note === note)
-  if (!shown && held.isHeld) bench.complain(held.short, 'inspect() does not show the note of the holder.')
+  const isShown = await bench.isShown(held, async () => {
+    const { holders } = await locks.inspect(held.resource)
+    return holders.some((holder) => holder.note === note)
+  })
+  if (!isShown) bench.complain(held.short, 'inspect() does not show the note of the holder.')
 }
