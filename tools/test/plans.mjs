@@ -176,8 +176,8 @@ export const plans = {
       build,
       tests([], deepEnv, 'Runs all tests with more repetitions: catches faults that need many trials.'),
       simulation(
-        ['--steps', '20000000', '--soak', '120000'],
-        'Runs the simulation for thirty times as many steps: catches races that few seeds have.',
+        ['--steps', '50000000', '--soak', '120000'],
+        'Runs the simulation for seventy times as many steps: catches races that few seeds have.',
       ),
       torture(
         ['--seconds', '300'],
