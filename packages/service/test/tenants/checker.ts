@@ -155,7 +155,7 @@ export class Checker {
     if (route !== 'acquire' && text.includes('hf1.')) this.found(['leak: a claim is shown'], about)
   }
 
-  /** Nothing may show what the tenant has no right to see, and secrets are shown to nobody. */
+  /** Nothing may show what the tenant has no right to see, and secrets are never shown. */
   checkShown(text: string, request: string, tenant: Tenant, about: string): void {
     const leaks = this.group.marks.leaksIn(text, request, tenant)
     this.found(

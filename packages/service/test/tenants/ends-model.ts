@@ -141,7 +141,7 @@ export function claimsFindings(
   }
   const unnamed = entries.filter((entry) => entry.id === null && livesPossibly(entry, sentAt)).length
   if (unknown > unnamed)
-    findings.push(`view: ${unknown} claims are shown that nobody made, ${unnamed} can be there`)
+    findings.push(`view: ${unknown} claims are shown that no tenant made, ${unnamed} can be there`)
   return findings
 }
 

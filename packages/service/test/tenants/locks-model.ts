@@ -175,7 +175,7 @@ export class LocksModel {
   weightConflict({ ask, entry, before, sentAt }: Pending, found: number, at: number): Findings {
     this.#over(entry)
     restore(entry, before)
-    // A lease that is about to end can be prolonged by whoever asks with its id.
+    // A lease that is about to end can be prolonged by any request with its id.
     entry.possiblyUntil = Math.max(entry.possiblyUntil, at + ask.ttlMs + MARGIN_MS)
     count(entry, ask.tenant, Number.NEGATIVE_INFINITY, at + ask.ttlMs)
     if (entry.isTangled) return NONE

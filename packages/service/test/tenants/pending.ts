@@ -1,4 +1,4 @@
-/** What the model is told of a request to acquire. */
+/** What the model knows of a request to acquire. */
 
 import type { Entry, Shape } from './entries.js'
 import type { Tenant } from './world.js'

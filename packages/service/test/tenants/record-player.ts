@@ -108,7 +108,7 @@ export class RecordPlayer {
     this.#checker.found(act === 'read' ? model.read(answer, mayClaim) : model.forgotten(answer), about)
   }
 
-  /** By its digest a record of anybody can be reached, so nobody here may do that. */
+  /** A digest reaches the record of any tenant, so no tenant here may use one. */
   async #raw(tenant: Tenant): Promise<void> {
     const needs = ['records/', 'tokens/'].map((name) => ({ right: 'inspect' as const, name }))
     const body = { record: RAW }

@@ -36,7 +36,7 @@ export interface ClaimRecord {
 export class RecordModel {
   #state: State = { kind: 'none' }
 
-  /** The last claim, for those who finish it. */
+  /** The last claim, for the requests that finish it. */
   get owned(): Owned | null {
     return this.#state.kind === 'none' ? null : this.#state
   }
@@ -49,7 +49,7 @@ export class RecordModel {
     if (state.kind === 'completed' || state.kind === 'failed') return settledFindings(state, status, json)
     if (status === 409 && code === 'IN_PROGRESS') {
       if (state.kind !== 'in-progress' || state.possiblyUntil < sentAt)
-        return ['record: nobody can be at work']
+        return ['record: no claim can be at work']
       return state.owner === ask.owner && state.surelyUntil > at ? ['record: its owner was refused'] : []
     }
     if (status !== 201) return [`record: ${status} ${code} for a claim on a record that is ${state.kind}`]
@@ -83,7 +83,7 @@ export class RecordModel {
     const mayEnd = isOwn && (state.kind === 'in-progress' || state.kind === ask.state)
     if (status === 409) return mayEnd ? ['record: its owner could not finish it'] : []
     if (status !== 200) return [`record: ${status} ${textIn(json, 'code')} for the end of a claim`]
-    if (!mayEnd) return ['record: somebody finished a claim that was not theirs']
+    if (!mayEnd) return ['record: a tenant finished a claim of another one']
     if (state.kind !== 'in-progress') return []
     const { owner, fence, input } = state
     this.#state =
@@ -101,7 +101,7 @@ export class RecordModel {
     if (record['state'] !== state.kind)
       findings.push(`record: shown as ${textIn(record, 'state')}, it is ${state.kind}`)
     if (!mayClaim && (record['owner'] !== '' || record['fingerprint'] !== null))
-      findings.push('leak: the owner of a record is shown to somebody who may not claim it')
+      findings.push('leak: the owner of a record is shown to a tenant that may not claim it')
     if ((state.kind === 'completed' || state.kind === 'failed') && record['result'] !== state.result)
       findings.push('record: another result is shown than was stored')
     return findings

@@ -23,7 +23,7 @@ export interface Answered {
 export interface Exchange {
   readonly sentAt: number
   readonly endedAt: number
-  /** null: nobody was there to read the answer. */
+  /** null: the client had hung up before the answer. */
   readonly answer: Answered | null
 }
 

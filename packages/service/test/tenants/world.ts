@@ -114,7 +114,7 @@ export interface Group {
 
 const LONGEST_NAME = 512
 
-/** Hostile names, each inside the prefix of somebody who may use it. */
+/** Hostile names, each inside the prefix of a tenant that may use it. */
 const ODD_ENDINGS = [
   '/../../',
   '%2F%00',

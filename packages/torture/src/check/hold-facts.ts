@@ -16,7 +16,7 @@ export function fenceOf(value: EventValue | undefined): bigint | null {
   return value?.fence !== undefined && /^\d{1,40}$/.test(value.fence) ? BigInt(value.fence) : null
 }
 
-/** A release was carried out. One with a shortest time to hold stays taken after that, and nobody knows until when. */
+/** A release was carried out. One with a shortest time to hold stays taken after that for an unknown time. */
 export function freeHold(hold: Hold, at: Micros): void {
   if (hold.minHoldMs === 0) hold.freed ??= at
 }

@@ -7,7 +7,7 @@ import { wakeUpMs } from './wake-ups.js'
 /** Longer than a release takes in the calm, and shorter than a waiter's lease in most worlds. */
 const GIVE_UP_MS = 40
 
-/** A waiter that waits for a push polls after this long at the latest. */
+/** A waiter that waits for a push polls after at most this long. */
 const POLL_MS = 1_300
 
 /** A name that no task uses. */

@@ -69,7 +69,7 @@ export function renewAfterMs(leaseMs: number, askMs: number): number {
   return leaseMs <= askMs ? leaseMs / 3 : usableMs(leaseMs) - (usableMs(askMs) - askMs / 3)
 }
 
-/** How long after a failed renewal the next one leaves at the latest. */
+/** The longest time between a failed renewal and the next one. */
 export function retryMs(leaseMs: number): number {
   return Math.min(Math.max(leaseMs / 20, 10), 2_000) * 1.25
 }

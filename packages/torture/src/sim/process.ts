@@ -16,7 +16,7 @@ export class SimProcess {
   locks: Locks | null = null
   /** Opens another client of the same store, for a program that closes the one it has. */
   open: (() => Promise<Locks>) | null = null
-  /** A signal that callers of the process share; whoever aborts it makes another. */
+  /** A signal that callers of the process share. A caller that aborts it makes another. */
   shared = new AbortController()
   alive = true
   /** Counts the stops, so that a check knows whether one fell into its time. */

@@ -5,7 +5,7 @@ export interface SeenStanding {
   readonly lease: { readonly sentAt: number; readonly leaseMs: number }
   /** When the store's grant reached the client, on the monotonic clock of the process. */
   readonly since: number
-  /** false: a fixed lease, which nobody renews. */
+  /** false: a fixed lease, which is not renewed. */
   readonly renews: boolean
   /** When `maxHoldMs` ends the hold. */
   readonly limitAt: number

@@ -62,7 +62,7 @@ function letInBetween(book: ResourceBook, promises: Promises, around: Surroundin
   })
 }
 
-/** Where nobody writes, no reader is in the way of another, whatever else goes wrong. */
+/** If no caller writes, no reader waits for another one, whatever else goes wrong. */
 function readersThatWaited(book: ResourceBook): Violation[] {
   const asked = book.calls.filter(({ f }) => f === 'acquire')
   if (asked.some(({ input }) => input?.mode !== 'shared')) return []
@@ -74,7 +74,7 @@ function readersThatWaited(book: ResourceBook): Violation[] {
             kind: 'broken-promise',
             resource: book.name,
             at: queued,
-            message: `${p} had to wait for a read lock that nobody writes to.`,
+            message: `${p} had to wait for a read lock although no caller writes.`,
             involved: [{ p, from, to: queued }],
           },
         ],

@@ -29,13 +29,13 @@ export const CALLER_MUTANTS: readonly Mutant[] = [
     replace: '',
   },
   {
-    name: 'signal aborts in the context of whoever notices the loss',
+    name: 'signal aborts in the context of the code that notices the loss',
     file: `${CORE}/scoped-abort.ts`,
     find: 'this.#scope(() => this.#controller.abort(reason))',
     replace: 'this.#controller.abort(reason)',
   },
   {
-    name: 'event published in the context of whoever brings it about',
+    name: 'event published in the context of the caller that causes it',
     file: `${CORE}/reports.ts`,
     find: 'scope(() => this.#to.tell(event))',
     replace: 'this.#to.tell(event)',

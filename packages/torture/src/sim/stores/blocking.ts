@@ -45,7 +45,7 @@ export class BlockingStore extends QueueStore {
     this.#watchExpiry(claim.resource)
   }
 
-  /** Nobody asks again while requests block, so the store itself looks when a lease ends. */
+  /** No request comes while requests block, so the store itself looks when a lease ends. */
   #watchExpiry(resource: string): void {
     const endsAt = this.table.firstEnd(resource)
     if (!Number.isFinite(endsAt)) return

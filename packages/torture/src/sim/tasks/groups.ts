@@ -84,7 +84,7 @@ export async function reenter(actor: Actor): Promise<void> {
   await actor.giveBack(belief, outer)
 }
 
-/** One flow that takes two locks one after the other, in either order; where it could deadlock, it is told or times out. */
+/** One flow that takes two locks one after the other, in either order; where it could deadlock, it gets an error or times out. */
 export async function flow(actor: Actor): Promise<void> {
   const { random, manners } = actor.stage
   const names = random.chance(0.5) ? ['a', 'b'] : ['b', 'a']

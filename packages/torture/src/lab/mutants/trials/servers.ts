@@ -70,7 +70,7 @@ async function replace({ scene }: Play, first: MysqlServer, relay: TcpProxy): Pr
   return server
 }
 
-/** A transaction of somebody else that has the row of the lock, over a connection with the given number. */
+/** A transaction of another process that has the row of the lock, over a connection with the given number. */
 async function strangerWith(
   { url }: Play,
   server: MysqlServer,
