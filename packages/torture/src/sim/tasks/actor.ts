@@ -218,9 +218,12 @@ export class Actor {
     const { checker, random } = this.stage
     const wasLost = belief.aborted
     checker.end(belief)
+    const { stops } = this.process
     const outcome = await hold.release()
     if (random.chance(0.1)) await hold.release()
-    if (minHoldMs > 0 && outcome === 'released' && !wasLost) this.#staysTaken(belief, minHoldMs)
+    // While the machine sleeps, the clock of the process stands still and the lease at the store does not.
+    const wasAwake = this.process.stops === stops
+    if (minHoldMs > 0 && outcome === 'released' && !wasLost && wasAwake) this.#staysTaken(belief, minHoldMs)
   }
 
   /** The store has confirmed that the lock stays taken for its minimum. Clocks differ by less than a hundredth. */
