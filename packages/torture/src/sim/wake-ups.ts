@@ -14,7 +14,7 @@ const POLL_MS = 650
 /** After trouble with the network the client backs off for up to this long. */
 const BACK_OFF_MS = 1_500
 
-/** How long after its admission a waiter has the lock at the latest, while nothing goes wrong. */
+/** The longest time between the admission of a waiter and its grant, while nothing goes wrong. */
 export function wakeUpMs(waiting: Guarantees['waiting'], delayMs: number): number {
   return MESSAGES * delayMs + LATE_MS + (waiting === 'poll' ? POLL_MS : 0)
 }

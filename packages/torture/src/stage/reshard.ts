@@ -51,7 +51,7 @@ async function chooseMove(nodes: readonly RedisServer[], random: Random): Promis
     random,
   )
   const slots = used[masters.indexOf(source)] ?? []
-  // Nobody uses anything at the moment; then any slot of the master will do.
+  // No name is in use at the moment, so any slot of the master serves.
   return {
     source,
     target,

@@ -75,7 +75,7 @@ export function swapFault<S extends ServerProcess>(
   }
 }
 
-/** The same with a standby whose wall clock differs from that of the first server. Later somebody puts it right. */
+/** The same with a standby whose wall clock differs from that of the first server. The end of the fault corrects the clock. */
 export function failoverClockFault<S extends ServerProcess>(
   places: readonly Succession<S>[],
   relays: readonly TcpProxy[],
@@ -117,7 +117,7 @@ async function takeOver<S extends ServerProcess>(
   const old = place.current
   const standby = await startStandby(old)
   const server = keep(standby.server)
-  // From here on nobody gets an answer, so that the standby has all that was answered.
+  // From here on no client gets an answer, so that the standby has everything that was answered.
   relay.hold(true)
   try {
     await standby.inStep()
