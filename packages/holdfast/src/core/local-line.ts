@@ -324,7 +324,12 @@ export class LocalLine extends KeeperKeeping implements Departures {
     const { keeper, runtime, limits } = this.#context
     standing.limitAt = Number.POSITIVE_INFINITY
     standing.staysUntil = hold.acquiredAt + hold.minHoldMs
-    runtime.timers.start(lingerMs, () => void this.giveBack(hold), false)
+    const passOn = (): void => {
+      // The machine may have slept since the release, and the next caller shall not begin on a doubtful lease.
+      this.noticeSleep()
+      void this.giveBack(hold)
+    }
+    runtime.timers.start(lingerMs, passOn, false)
     queueMicrotask(() => this.#serve())
     try {
       // A minimum beyond what the store takes at once is kept up by the renewals, as long as this process is there.

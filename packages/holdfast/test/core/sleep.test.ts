@@ -132,6 +132,22 @@ describe('a machine that slept', () => {
     await locks.close()
   })
 
+  it('does not hand a lock over at the end of its minimum when the machine slept since the release', async () => {
+    const { time, store } = worldWithStore()
+    const laptop = new Laptop(time)
+    const locks = await createLocks(memoryBackend(store), { ttlMs: 1_000 }, laptop)
+    const first = await locks.mutex('a').acquire({ minHoldMs: 20 })
+    const next = locks.mutex('a').acquire()
+    await first.release()
+    await laptop.sleep(400)
+    await time.advance(21)
+    const hold = await next
+    expect(hold.isHeld).toBe(true)
+    expect(hold.fence).toBeGreaterThan(first.fence)
+    await hold.release()
+    await locks.close()
+  })
+
   it('does not use a grant whose answer slept in a buffer', async () => {
     const { time, store } = worldWithStore()
     const laptop = new Laptop(time)
