@@ -264,7 +264,9 @@ export class World {
     while (this.#network.onTheWay > 0 && (await this.#step())) {
       // What is still on the way may make an entry, and its answer must then lead to a release.
     }
-    await this.#passTime(Math.max(this.#time.nowMs + CLEAN_UP_MS, calmSince + this.#manners.ttlMs))
+    // Where the answer to an attempt was lost, its lease ends the entry.
+    const leasesEndAt = calmSince + this.#manners.ttlMs + this.#store.postponedMs
+    await this.#passTime(Math.max(this.#time.nowMs + CLEAN_UP_MS, leasesEndAt))
     const living = new Set(this.#processes.map(({ name }) => name))
     for (const resource of RESOURCES) {
       const { holders, waiters } = this.#store.inspect(resource)

@@ -22,6 +22,7 @@ import type { FromWorker, ToWorker, WorkerCounts, WorkerSetup } from '../torture
 import { OpenRequests, RecordedStore } from '../torture/recorded-store.js'
 import { watchForStalls } from '../torture/stall-watch.js'
 import { Workload } from '../torture/workload.js'
+import { blockFor } from './shared/block-for.js'
 import { argument, tell as tellParent } from './shared/parent.js'
 
 const COUNTS_MS = 250
@@ -69,12 +70,6 @@ subscribe(EVENTS_CHANNEL, (message) => {
   const [first] = workloads
   if ((event.type === 'released' || event.type === 'lost') && !finish.signal.aborted) first?.onEvent()
 })
-
-/** Nothing else of this process runs in that time: no timer, no renewal, no answer. */
-function blockFor(ms: number): void {
-  const until = performance.now() + ms
-  while (performance.now() < until);
-}
 
 /** As `connect()` does it, with a record of the requests between the library and its driver of the store. */
 async function connectOnce(): Promise<Locks> {

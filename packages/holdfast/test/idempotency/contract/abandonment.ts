@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { performance } from 'node:perf_hooks'
 import { expect } from 'vitest'
 import { BackendUnavailableError } from '../../../src/core/errors.js'
+import { blockFor } from '../../../src/testing/block-for.js'
 import { later, rejectionOf, sleep } from '../../../src/testing/conformance/waiting.js'
 import { Counted, Gate, never, type RunBench, type RunCase, refusal, SECRET } from './bench.js'
 
@@ -175,8 +176,7 @@ export const abandonment: readonly RunCase[] = [
       const blocking = client.run(stuck, never, {
         maxRunMs: 40,
         onAbandoned: () => {
-          const end = performance.now() + 120
-          while (performance.now() < end);
+          blockFor(120)
           return { retry: true }
         },
       })

@@ -67,6 +67,10 @@ export abstract class QueueStore implements SimStore {
     this.table = new QueueTable({ nowMs: () => this.storeNow(), admitted, ...options })
   }
 
+  get postponedMs(): number {
+    return 0
+  }
+
   /** The clock that judges expiry. */
   protected storeNow(): number {
     return this.time.nowMs

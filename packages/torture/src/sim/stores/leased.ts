@@ -22,6 +22,7 @@ export class LeasedStore implements SimStore {
   readonly guarantees: Guarantees
   readonly isOrdered = false
   readonly faults = []
+  readonly postponedMs = 0
   readonly strike = NO_OWN_FAULT
   onAdmitted: (claimId: string) => void = () => {}
   readonly #store: MemoryStore

@@ -12,11 +12,16 @@ export class SteppingStore extends QueueStore {
   override readonly faults = ['clock-step'] as const
   readonly guarantees: Guarantees
   #stepMs = 0
+  #postponedMs = 0
 
   constructor(setting: StoreSetting) {
     super(setting)
     const waiting = setting.random.chance(0.5) ? 'push' : 'poll'
     this.guarantees = { ...GUARANTEES, clock: 'server-wall', waiting }
+  }
+
+  override get postponedMs(): number {
+    return this.#postponedMs
   }
 
   protected override storeNow(): number {
@@ -27,6 +32,7 @@ export class SteppingStore extends QueueStore {
     if (fault !== 'clock-step') return NO_OWN_FAULT(fault)
     const byMs = this.random.between(-STEP_LEASES, STEP_LEASES) * this.ttlMs
     this.#stepMs += byMs
+    if (byMs < 0) this.#postponedMs -= byMs
     return { what: `the clock of the store steps by ${byMs.toFixed(0)} ms`, forgetsFences: false }
   }
 }

@@ -55,6 +55,8 @@ export interface SimStore {
   readonly isOrdered: boolean
   /** The faults of its own that it can have. */
   readonly faults: readonly StoreFault[]
+  /** For how much longer an entry may stand because the clock that judges expiry was set back. */
+  readonly postponedMs: number
   /** Called when a claim that waited is admitted. */
   onAdmitted: (claimId: string) => void
   attempt(client: StoreClient, claim: Claim, patience: Patience, reply: (verdict: Verdict) => void): void
