@@ -7,7 +7,7 @@ import { atDepth } from '../../../test/support/depth.js'
 import { Children } from './children.js'
 
 const PROCESSES = 8
-const TIMES = atDepth(200, 2_000)
+const TIMES = atDepth(100, 2_000)
 const CONTROL_TIMES = 300
 
 let folder: string

@@ -5,15 +5,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { atDepth } from '../../../test/support/depth.js'
 import type { Acknowledged, Setback } from '../src/workers/fenced-counter.js'
 import { FencedLog } from '../src/workers/shared/fenced-log.js'
 import { Children } from './children.js'
 import { endConnections, type SqlTarget, sqlTargets } from './sql-recipes.js'
 
-const PROCESSES = 4
+const PROCESSES = atDepth(3, 6)
 /** A dead holder of a lease, and a dead waiter, are in the way for this long. */
 const TTL_MS = 1_000
-const STRIKES = ['kill', 'end connections', 'kill', 'restart the server', 'kill', 'end connections'] as const
+const ROUND = ['kill', 'end connections', 'kill', 'restart the server'] as const
+const STRIKES = atDepth<readonly (typeof ROUND)[number][]>(ROUND, [...ROUND, ...ROUND, ...ROUND])
 /** So many additions by processes that live show that the others go on. */
 const PROGRESS = 5
 /** A busy machine is not a fault; a good run needs a second or two. */

@@ -9,7 +9,7 @@ import { type SqlTarget, sqlTargets } from './sql-recipes.js'
 
 const PROCESSES = atDepth(4, 8)
 /** `HOLDFAST_SQL_INCREMENTS` sets how often each process adds one. A thousand takes a quarter of an hour for all recipes. */
-const TIMES = sizeOf('HOLDFAST_SQL_INCREMENTS', 25, 200)
+const TIMES = sizeOf('HOLDFAST_SQL_INCREMENTS', 15, 200)
 const CONTROL_TIMES = 200
 
 let folder: string

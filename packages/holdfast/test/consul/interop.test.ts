@@ -14,7 +14,7 @@ import { connectTo, isMissing, keysOf, QUICK, serverOfFile, sessionsOf, whyMissi
 const server = serverOfFile()
 
 /** How many times each side is to have had the lock. */
-const ROUNDS = atDepth(60, 200)
+const ROUNDS = atDepth(30, 200)
 /** How many processes of `consul lock` are there at a time: each is one round, and takes a moment to start. */
 const LANES = 6
 

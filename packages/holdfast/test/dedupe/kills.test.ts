@@ -25,7 +25,7 @@ import { describeSql, type SqlStore } from '../support/sql-stores.js'
 const KEYS = atDepth(50, 500)
 const DUPLICATES = 100
 /** Of five parties one has all its duplicates, and the others this many. In a deep run each key has 100. */
-const FEWER = 20
+const FEWER = 10
 // A deep run takes many minutes.
 if (isDeep) vi.setConfig({ testTimeout: 3_600_000 })
 const PROCESSES = 4

@@ -1,6 +1,7 @@
 // @module-tag exclusion
 import type mysql from 'mysql2/promise'
 import { expect, it } from 'vitest'
+import { atDepth } from '../../../../test/support/depth.js'
 import type { Backend } from '../../src/core/backend.js'
 import { compareHistories, type PlantedFault, planting, type TimedClients } from '../support/line-history.js'
 import { describeMysql, type Place } from './support.js'
@@ -55,11 +56,13 @@ const FAULTS: readonly PlantedFault[] = [
   ['one that has run out is given back', 'SET v_live = v_expires >', 'SET v_live = v_expires <> 1 OR 0 <'],
 ]
 
+const HISTORIES = atDepth(60, 600)
+
 await describeMysql('the line in SQL and the rule', (place) => {
-  it('agree on 120 random histories over two clients', async () => {
+  it(`agree on ${HISTORIES} random histories over two clients`, async () => {
     const runs = Array.from({ length: AT_ONCE }, async (_, run) => {
       const clients = await clientsOf(place, 'holdfast_')
-      const seeds = Array.from({ length: 120 / AT_ONCE }, (__, index) => 1 + run + index * AT_ONCE)
+      const seeds = Array.from({ length: HISTORIES / AT_ONCE }, (__, index) => 1 + run + index * AT_ONCE)
       await compareHistories(clients, seeds)
     })
     await Promise.all(runs)

@@ -2,6 +2,7 @@
 import { storeFor } from 'holdfast-servers'
 import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
+import { atDepth } from '../../../../test/support/depth.js'
 import { titled } from '../../../../test/support/titled.js'
 import { backendOver } from '../../src/backends/postgres/backend.js'
 import { pgLink } from '../../src/backends/postgres/link.js'
@@ -13,7 +14,7 @@ import { SET_TIME, timed } from './timed.js'
 const outcome = await storeFor('postgres')
 const START_MS = Date.UTC(2030, 0, 1)
 const AT_ONCE = 3
-const HISTORIES = 240
+const HISTORIES = atDepth(120, 1_200)
 
 class Clients implements TimedClients {
   readonly backends: Backend[] = []

@@ -14,7 +14,7 @@ import { LogBook } from '../support/log-book.js'
 import { CuratorSide } from './curator.js'
 
 const TIMEOUT_MS = 120_000
-const ROUNDS = atDepth(60, 200)
+const ROUNDS = atDepth(30, 200)
 const missing = missingPrograms(['java', 'javac', 'zookeeper.jar', 'curator'])
 
 let server: ZookeeperServer

@@ -10,7 +10,7 @@ import { sizeOf } from '../../../../test/support/depth.js'
 import { createService } from '../../src/service.js'
 import { runSequences } from './run.js'
 
-const REQUESTS = sizeOf('HOLDFAST_TENANTS', 3_000, 34_000)
+const REQUESTS = sizeOf('HOLDFAST_TENANTS', 2_000, 34_000)
 const SEED = sizeOf('HOLDFAST_TENANTS_SEED', 1, Date.now() % 1_000_000)
 
 describe.each(['memory', 'sqlite', 'redis'])('tenants of a service on %s', async (name) => {

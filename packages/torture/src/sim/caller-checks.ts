@@ -88,6 +88,8 @@ class WatchedBackend extends RelayBackend {
   readonly #process: SimProcess
   readonly #checks: CallerChecks
   readonly #requestMs: number
+  /** The claims with a release that was not answered. */
+  readonly #releasing = new Set<string>()
 
   constructor(process: SimProcess, inner: Backend, checks: CallerChecks, requestMs: number) {
     super(inner)
@@ -123,8 +125,12 @@ class WatchedBackend extends RelayBackend {
   override release(claim: Claim): Promise<Release> {
     const { fairness } = this.#checks
     fairness.releasing(this.#process, claim)
+    // Another release of the claim that was not answered may be the one that took it away.
+    const isFirst = !this.#releasing.has(claim.id)
+    this.#releasing.add(claim.id)
     const released = super.release(claim).then((outcome) => {
-      if (outcome === 'gone') fairness.gone(this.#process, claim)
+      if (isFirst) this.#releasing.delete(claim.id)
+      if (isFirst && outcome === 'gone') fairness.gone(this.#process, claim)
       return outcome
     })
     return this.#request(released)
