@@ -15,7 +15,10 @@ export interface HoldOptions {
   readonly ttlMs?: number
   /** false: a fixed lease of `ttlMs` that nobody renews but your own `extend()`. Default true: renewed until released. */
   readonly renew?: boolean
-  /** The lock stays taken for at least this long after it was acquired, even if released sooner. Default 0. */
+  /**
+   * The lock stays taken for at least this long after it was acquired, even if released sooner. A store that keeps locks by
+   * a session or a connection frees it when the client is closed. Default 0.
+   */
   readonly minHoldMs?: number
   /** The hold is lost after this long, however well the renewals go. Default: no limit. */
   readonly maxHoldMs?: number

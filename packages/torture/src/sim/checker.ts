@@ -22,6 +22,8 @@ export interface Watches {
   readonly begun: (claimId: string, agoMs: number) => void
   /** Whether the store mints fencing tokens. */
   readonly isFenced: boolean
+  /** Whether the store keeps an entry after the client that made it was closed. */
+  readonly outlivesClient: boolean
 }
 
 /** What is held, as far as others are concerned. */
@@ -44,6 +46,8 @@ export interface Belief extends Held {
   /** When it began, on the clock of its process, and what had happened to that process until then. */
   readonly sinceMs: number
   readonly disturbances: number
+  /** How many clients of its process had been closed when it began. */
+  readonly closings: number
   /** Asleep: it does not count until its process has asserted it anew. */
   void: boolean
   aborted: boolean
@@ -79,6 +83,9 @@ export class Checker {
   readonly #waits = new Set<Wait>()
   /** The grants of a store without fencing tokens, by claim. */
   readonly #numbers = new Map<string, bigint>()
+  /** Holds that were released and stay taken for their minimum. */
+  readonly #staying = new Set<Belief>()
+  readonly #closings = new Map<SimProcess, number>()
   readonly #watches: Watches
 
   constructor(time: VirtualTime, trace: Trace, watches: Watches) {
@@ -130,16 +137,19 @@ export class Checker {
     const key = keyOf(hold)
     const sinceMs = process.monotonicMs()
     const held = { process, resource, weight, limit, hold, fence, standing, key }
-    const belief = { ...held, stops, sinceMs, disturbances, ...FRESH }
+    const closings = this.#closings.get(process) ?? 0
+    const belief = { ...held, stops, sinceMs, disturbances, closings, ...FRESH }
     this.#watches.losses.begin(belief, hold.deadline)
     this.#add(belief)
     return belief
   }
 
-  /** A hold that was released stays taken until then, because it has a minimum. */
+  /** A hold that was released stays taken until then, because it has a minimum. A client that was closed may not keep it. */
   stays(belief: Belief, untilMs: number): Belief {
     const hold = { deadline: untilMs, signal: belief.hold.signal }
     const ghost = { ...belief, hold, aborted: true }
+    if (belief.closings !== (this.#closings.get(belief.process) ?? 0)) return ghost
+    this.#staying.add(ghost)
     this.#add(ghost)
     return ghost
   }
@@ -155,6 +165,7 @@ export class Checker {
   end(belief: Belief): void {
     this.#trace(() => `${belief.process.name}: is done with ${belief.resource}, ${belief.fence}`)
     this.#beliefs.get(belief.resource)?.delete(belief)
+    this.#staying.delete(belief)
     this.#watches.losses.end(belief)
   }
 
@@ -200,6 +211,13 @@ export class Checker {
 
   processStops(process: SimProcess, asleep: boolean): void {
     for (const belief of this.#all()) if (belief.process === process && asleep) belief.void = true
+  }
+
+  /** A client of the process is closed. A minimum stands after that only where a lease keeps it. */
+  clientCloses(process: SimProcess): void {
+    if (this.#watches.outlivesClient) return
+    this.#closings.set(process, (this.#closings.get(process) ?? 0) + 1)
+    for (const ghost of this.#staying) if (ghost.process === process) this.end(ghost)
   }
 
   processDies(process: SimProcess): void {

@@ -114,13 +114,14 @@ export class World {
   }
 
   #makeChecker(wakeUps: WakeUps): Checker {
-    const { waiting, fencing } = this.#store.guarantees
+    const { waiting, fencing, keptBy } = this.#store.guarantees
     const limitMs = wakeUpMs(waiting, Math.max(this.#network.weather.delayMs, CALM.delayMs))
     return new Checker(this.#time, this.#trace, {
       excuses: this.#excuses,
       losses: this.#losses,
       begun: (claimId, agoMs) => wakeUps.begun(claimId, agoMs, limitMs),
       isFenced: fencing !== 'none',
+      outlivesClient: keptBy === 'lease',
     })
   }
 

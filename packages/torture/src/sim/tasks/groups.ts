@@ -106,9 +106,10 @@ export async function flow(actor: Actor): Promise<void> {
 /** Closes the client of the process while its callers wait and hold, and goes on with another one. */
 export async function replaceClient(actor: Actor): Promise<void> {
   const { process } = actor
-  const { random, checks } = actor.stage
+  const { random, checks, checker } = actor.stage
   const before = actor.locks
   process.locks = (await process.open?.()) as Locks
+  checker.clientCloses(process)
   await before.close({ drainMs: random.pick([0, 50]) })
   // The rejections have had an event of their own to reach their callers.
   await process.sleep(1)
