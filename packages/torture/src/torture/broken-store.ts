@@ -1,6 +1,7 @@
 /** Stores that are broken on purpose, between the library and the real one. */
 
-import type { Backend, Claim, Patience, Sink, Verdict } from 'holdfast/backend'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Backend, Claim, Patience, Renewal, RenewRequest, Sink, Verdict } from 'holdfast/backend'
 import { RelayBackend } from 'holdfast/testing'
 import type { Breakage } from './protocol.js'
 
@@ -8,6 +9,7 @@ export function breakStore(store: Backend, breakage: Breakage | null): Backend {
   if (breakage === 'unfair') return new UnfairStore(store)
   if (breakage === 'false-loss') return new ForgetfulStore(store)
   if (breakage === 'leaked-memory') return new HoardingStore(store)
+  if (breakage === 'silence-is-grant') return new BlindStore(store)
   return breakage === 'leaked-timer' ? new LeakingStore(store) : store
 }
 
@@ -45,6 +47,32 @@ class ForgetfulStore extends RelayBackend {
       setTimeout(() => this.#sink?.lost(claim.id, 'evicted'), 1)
     }
     return verdict
+  }
+}
+
+/** A request that fails, or has no answer after a while, counts as granted or renewed. */
+class BlindStore extends RelayBackend {
+  readonly #patienceMs = 150
+  #fence = 0n
+
+  override async attempt(claim: Claim, patience: Patience): Promise<Verdict> {
+    const verdict = await this.#answerTo(super.attempt(claim, { ...patience, waitMs: 0 }))
+    if (verdict === null) {
+      const { weight } = claim
+      return { kind: 'granted', fence: this.#fence, leaseMs: patience.leaseMs, weight } as Verdict
+    }
+    if ('fence' in verdict && verdict.fence !== null) this.#fence = verdict.fence
+    return verdict
+  }
+
+  override async renew(requests: readonly RenewRequest[]): Promise<readonly Renewal[]> {
+    return (await this.#answerTo(super.renew(requests))) ?? requests.map(() => 'renewed')
+  }
+
+  async #answerTo<T>(answer: Promise<T>): Promise<T | null> {
+    const waiting = new AbortController()
+    const silence = sleep(this.#patienceMs, null, { signal: waiting.signal }).catch(() => null)
+    return await Promise.race([answer.catch(() => null), silence]).finally(() => waiting.abort())
   }
 }
 

@@ -14,6 +14,7 @@ import type { NamePlan } from './names.js'
  * - `second-leader`: two lead at once
  * - `no-min-hold`: a shortest time to hold is ignored
  * - `leaked-listener`, `leaked-timer`: every acquisition leaves one
+ * - `silence-is-grant`: a request that the store does not answer counts as granted or renewed
  * - `leaked-memory`: every acquisition leaves a kilobyte, which a run of 60 seconds notices
  */
 export const BREAKAGES = [
@@ -26,6 +27,7 @@ export const BREAKAGES = [
   'leaked-listener',
   'leaked-timer',
   'leaked-memory',
+  'silence-is-grant',
 ] as const
 
 export type Breakage = (typeof BREAKAGES)[number]

@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { isDeep } from '../../../../test/support/depth.js'
+import { titled } from '../../../../test/support/titled.js'
 import type { ViolationKind } from '../../src/check/verdict.js'
+import type { FaultName } from '../../src/stage/stage.js'
 import type { TortureOutcome } from '../../src/torture/outcome.js'
 import type { Breakage } from '../../src/torture/protocol.js'
 
@@ -77,12 +80,52 @@ const PLANTED: readonly Planted[] = [
   { broken: 'leaked-timer', store: 'memory', name: 'mutex-1', kind: 'growth', message: /Timeout/ },
 ]
 
+interface BesideFault {
+  readonly what: string
+  readonly store: string
+  readonly fault: FaultName
+  readonly options: object
+  readonly kinds: readonly ViolationKind[]
+}
+
+const BLIND = { what: 'a lock that takes silence for a grant', options: { broken: 'silence-is-grant' } }
+
+/** Breakages that only these faults bring to light. */
+const BESIDE_FAULTS: readonly BesideFault[] = [
+  { ...BLIND, store: 'redis', fault: 'half-open', kinds: ['overlap'] },
+  { ...BLIND, store: 'redis-sentinel', fault: 'partition', kinds: ['overlap'] },
+  // Two holders after a promotion are admitted, because replication is asynchronous. The same fence twice is not.
+  { ...BLIND, store: 'redis-sentinel', fault: 'failover-clock', kinds: ['fence-reused'] },
+  {
+    what: 'a cluster that forgets its keys',
+    store: 'redis-cluster',
+    fault: 'reshard',
+    options: { emptied: 'reshard' },
+    kinds: ['overlap'],
+  },
+]
+
+const DEEP_ONLY = 'skipped: `npm run test:deep` runs it'
+
 describe.concurrent('a run with a lock that is broken on purpose', () => {
   test.each(PLANTED)('$broken is reported as $kind', async ({ broken, store, name, kind, message }) => {
     const { verdict } = await outcomeOf({ broken, store, names: [name] })
     const found = verdict.violations.filter((each) => each.kind === kind && each.admitted === undefined)
     expect(found.map((each) => each.message).join('\n')).toMatch(message)
     expect(verdict.valid).toBe(false)
+  })
+
+  describe.skipIf(!isDeep)(titled('on Redis, with a fault', isDeep ? null : DEEP_ONLY), () => {
+    test.each(BESIDE_FAULTS)('$what is found beside $fault', async ({ store, fault, options, kinds }) => {
+      const { verdict } = await outcomeOf({ store, faults: [fault], seconds: 8, ...options })
+      const found = verdict.violations.filter(({ admitted }) => admitted === undefined)
+      expect(found.map(({ kind }) => kind)).toEqual(expect.arrayContaining([...kinds]))
+    })
+
+    test.each(BESIDE_FAULTS)('without $fault, $what breaks nothing', async ({ store, options }) => {
+      const { verdict } = await outcomeOf({ store, faults: [], seconds: 8, ...options })
+      expect(verdict.violations).toEqual([])
+    })
   })
 
   test('the same run with a sound lock has no violation', async () => {
