@@ -230,6 +230,7 @@ export class Checker {
     this.#fences.clear()
     this.#used.clear()
     this.#gates.clear()
+    this.#watches.losses.fencesForgotten()
   }
 
   #isExcused(key: EntryKey): boolean {

@@ -87,6 +87,8 @@ export class Losses {
   readonly #sent = new WeakMap<readonly RenewRequest[], Sent>()
   readonly #running = new Map<SimProcess, Running>()
   #found: Violation | null = null
+  /** When the store last forgot which fencing tokens it has minted. */
+  #forgottenAt = Number.NEGATIVE_INFINITY
 
   constructor(time: VirtualTime, excuses: Excuses, requestMs: number) {
     this.#time = time
@@ -176,8 +178,8 @@ export class Losses {
       const kept = this.#kept.get(claim.id)
       if (kept === undefined || kept.hold.standing.fence !== fence) continue
       const state = states?.[index] ?? 'unknown'
-      // Without a fencing token, an answer to an older request may be about an entry that has gone.
-      const isOlder = fence === null && sent.at <= kept.since
+      // Without a fencing token that is minted once, an answer to an older request may be about an entry that has gone.
+      const isOlder = sent.at <= (fence === null ? kept.since : this.#forgottenAt)
       if (isOlder) kept.dueAt = Math.max(kept.dueAt, this.#ranMs(process) + claim.ttlMs / 3)
       else if (state === 'lost') kept.isTold = true
       else if (state === 'unknown') this.#retries(kept, process)
@@ -188,6 +190,10 @@ export class Losses {
   lossPushed(_process: SimProcess, claimId: string): void {
     const kept = this.#kept.get(claimId)
     if (kept !== undefined) kept.isTold = true
+  }
+
+  fencesForgotten(): void {
+    this.#forgottenAt = this.#time.nowMs
   }
 
   processHalts(process: SimProcess, isAsleep: boolean): void {
