@@ -125,7 +125,8 @@ export class Checker {
       throw new Violation('granted-late', `${resource} was given to ${process.name} after its deadline`)
     }
     this.#watches.begun(id, process.monotonicMs() - since)
-    if (!this.#isExcused(keyOf(hold))) this.#checkFence(process, { resource, weight, limit }, fence)
+    if (!this.#isExcused(keyOf(hold)) && !this.#isRevived(keyOf(hold)))
+      this.#checkFence(process, { resource, weight, limit }, fence)
     return this.goOn(process, { resource, weight, limit }, hold)
   }
 
@@ -189,7 +190,7 @@ export class Checker {
 
   /** A guarded write right after an assertion. The guard refuses a lower fence than it has seen of an excluding hold. */
   write(belief: Belief): void {
-    if (this.#isExcused(belief.key)) return
+    if (this.#isExcused(belief.key) || this.#isRevived(belief.key)) return
     const exclusive = belief.weight === belief.limit
     const highest = this.#gates.get(belief.resource) ?? 0n
     if (belief.fence < highest) {
@@ -235,6 +236,11 @@ export class Checker {
 
   #isExcused(key: EntryKey): boolean {
     return this.#watches.excuses.isCovered(key)
+  }
+
+  /** A fault brought the entry back. Others may have got higher numbers while it was gone. */
+  #isRevived({ ref }: EntryKey): boolean {
+    return this.#watches.excuses.isRevived(ref)
   }
 
   /** The number that orders the grants of a resource. A hold that goes on keeps it. */
