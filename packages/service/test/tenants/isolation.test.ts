@@ -57,6 +57,7 @@ it(`one tenant floods, another one works: ${PAIRS} pairs of ${CYCLES} cycles`, a
   ended.push(() => service.kill())
   const port = Number(new URL((await service.read<{ url: string }>()).url).port)
   const flood = new LineProcess('flood-process.mjs', [JSON.stringify({ port, token: token.flood, ...PLAN })])
+  flood.yieldToOthers()
   ended.push(() => flood.kill())
   const wire = new Wire(port)
   ended.push(() => wire.close())

@@ -1,6 +1,7 @@
 /** The processes of an isolation run: the service, and a tenant that floods it. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
+import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { within } from '../../../../../test/support/wait.js'
@@ -38,6 +39,11 @@ export class LineProcess {
   async tell<T>(word: string): Promise<T> {
     this.#child.stdin?.write(`${word}\n`)
     return await this.read<T>()
+  }
+
+  /** What this machine needs for the process itself is not what the service does: others go first. */
+  yieldToOthers(): void {
+    if (this.#child.pid !== undefined) setPriority(this.#child.pid, constants.priority.PRIORITY_LOW)
   }
 
   kill(): void {
