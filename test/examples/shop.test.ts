@@ -9,6 +9,7 @@ import { type Browser, type BrowserContext, chromium, type Page, type Route } fr
 import { rolldown } from 'rolldown'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Shop, startShop } from '../../examples/shop/app.js'
+import { isDeep } from '../support/depth.js'
 import { titled } from '../support/titled.js'
 
 /** For loaded machines; nothing is judged by it. */
@@ -34,7 +35,10 @@ if (postgres.kind === 'ready') afterAll(() => postgres.store.dispose())
 describe.skipIf(browser.kind === 'not run').each(['sqlite', 'postgres'])(
   titled('the shop, over %s', browser.kind === 'not run' ? browser.reason : null),
   (kind) => {
-    const why = kind === 'postgres' && postgres.kind !== 'ready' ? postgres.reason : null
+    const isMissing = kind === 'postgres' && postgres.kind !== 'ready'
+    const isLeftOut = kind === 'postgres' && !isDeep
+    const deepOnly = 'skipped: SQLite runs it; `npm run test:deep` runs PostgreSQL too'
+    const why = isMissing ? postgres.reason : isLeftOut ? deepOnly : null
 
     describe.skipIf(why !== null)(titled('in Chromium', why), () => {
       let folder: string

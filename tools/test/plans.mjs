@@ -87,7 +87,7 @@ function torture(options, what) {
 const lab = {
   name: 'lab',
   command: process.execPath,
-  args: ['packages/cli/dist/main.js', 'lab', 'run', '--all', '--side-by-side', '6'],
+  args: ['packages/cli/dist/main.js', 'lab', 'run', '--all', '--side-by-side', '10'],
   env: loopback,
   what: 'Plays known broken recipes on real servers: catches a recipe of ours that breaks in the same way.',
 }

@@ -63,7 +63,7 @@ interface ToList {
 }
 
 /** A page ends behind the lock with which it has this many bytes, whatever `limit` says. */
-const PAGE_BYTES_MAX = 4 * 1_024 * 1_024
+const PAGE_BYTES_MAX = 1_024 * 1_024
 
 /** After so many names of a list, other requests get their turn, and it is seen whether the caller is still there. */
 const NAMES_BETWEEN_TURNS = 200

@@ -30,7 +30,7 @@ const Deadlock = Type.Object({
 export const EventsSchema = {
   summary: 'What happens, as server-sent events',
   description:
-    'First `hello`, then `snapshot` in parts of at most 500 locks and about 1 MiB (`more` says whether another follows), then `change`, ' +
+    'First `hello`, then `snapshot` in parts of at most 500 locks and about 128 KiB (`more` says whether another follows), then `change`, ' +
     '`activity` and `deadlocks` as they come, and `stats` once a second, of what the token may inspect. Each carries ' +
     'JSON. A listener that reads too slowly misses states in between, never the last one; one that does not read at all ' +
     'is cut off, and so is one whose token was revoked, ran out or was changed.',

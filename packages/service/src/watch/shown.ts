@@ -5,7 +5,7 @@ import type { ClaimView, Deadlock, ResourceView } from 'holdfast'
 /** One lock among others, in lists and events. */
 export const VIEW_BYTES_MAX = 64 * 1_024
 /** One lock that was asked for by its name. */
-export const INSPECT_BYTES_MAX = 1_024 * 1_024
+export const INSPECT_BYTES_MAX = 256 * 1_024
 /** The holders that a refused acquire names. */
 export const REFUSAL_BYTES_MAX = 16 * 1_024
 /** All deadlocks of one answer or event. */

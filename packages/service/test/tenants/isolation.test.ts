@@ -73,6 +73,8 @@ it(`one tenant floods, another one works: ${PAIRS} pairs of ${CYCLES} cycles`, a
   let largest = 0
   let most: Memory = before
   for (let pair = 0; pair < PAIRS; pair += 1) {
+    // The service puts away what the flood before left.
+    await victim.work(CYCLES)
     alone.push([...(await victim.work(CYCLES))])
     again.push([...(await victim.work(CYCLES))])
     await flood.tell<Flooded>('start')
@@ -112,7 +114,7 @@ it(`one tenant floods, another one works: ${PAIRS} pairs of ${CYCLES} cycles`, a
   expect(victim.wrong).toEqual([])
   expect(answers['429'] ?? 0).toBeGreaterThan(0)
   expect(Number(answers['500'] ?? 0) + Number(answers['503'] ?? 0) + Number(answers['504'] ?? 0)).toBe(0)
-  expect(largest).toBeLessThan(5 * MIB)
+  expect(largest).toBeLessThan(1.2 * MIB)
   expect(most.heapUsed - before.heapUsed).toBeLessThan(HEAP_BYTES_MAX)
   expect(most.rss).toBeLessThan(RSS_BYTES_MAX)
   expect(after.heapUsed - before.heapUsed).toBeLessThan(LEFT_BYTES_MAX)

@@ -16,7 +16,7 @@ import {
 import type { ProcessCase } from './suite.js'
 
 const PROCESSES = 4
-const DUPLICATES = 100
+const DUPLICATES = atDepth(40, 100)
 /** In a deep run there are more, and each has an owner that dies; otherwise one of two has. */
 const KEYS = atDepth(8, 100)
 /** How many keys are in work at a time, each with all of its duplicates. */
