@@ -72,6 +72,9 @@ export interface Stage {
   dispose(): Promise<void>
 }
 
+/** What is known of a stage when it is gone. */
+export type StageFacts = Pick<Stage, 'store' | 'recipe' | 'guarantees' | 'ttlMs' | 'freedWithinMs'>
+
 /** What may be asked to be staged. */
 export interface StageDefinition {
   readonly store: string

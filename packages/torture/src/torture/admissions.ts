@@ -4,7 +4,7 @@ import { FENCE_STEP } from 'holdfast/service'
 import type { Violation, ViolationKind } from '../check/verdict.js'
 import { type HistoryEvent, type Micros, processOf } from '../history/format.js'
 import { admits, REDIS_GROUPS } from '../stage/admitted.js'
-import { FAULTS, type FaultName, type Stage } from '../stage/stage.js'
+import { FAULTS, type FaultName, type StageFacts } from '../stage/stage.js'
 
 interface FaultSpan {
   readonly name: FaultName
@@ -31,7 +31,7 @@ const MOMENT_MICROS = 50_000
  * moment is admitted in any case, since a server frees what a connection held before anybody can be told.
  */
 export function admissionsOf(
-  stage: Stage,
+  stage: StageFacts,
   events: readonly HistoryEvent[],
 ): (violation: Violation) => Violation {
   const all = spansOf(events)
@@ -76,7 +76,7 @@ export function admissionsOf(
  * keep the write lock of an SQLite file, and a failover of Redis shows what was lost in it only later.
  */
 function lingeringIn(
-  { store, ttlMs }: Stage,
+  { store, ttlMs }: StageFacts,
   all: readonly FaultSpan[],
   spans: readonly FaultSpan[],
   aftermath: Micros,

@@ -16,8 +16,11 @@ const NO_COUNTS: WorkerCounts = {
   waitingFor: null,
 }
 
-/** Entry files stand in dist/workers, and what is bundled of this folder stands in dist or in one of its folders. */
-function programOf(name: string): string {
+/**
+ * The built file of a program. Entry files stand in dist/workers, and what is bundled of this folder stands in dist or in one
+ * of its folders.
+ */
+export function programOf(name: string): string {
   const here = new URL(import.meta.url)
   const root = here.pathname.includes('/dist/') ? here.href.slice(0, here.href.lastIndexOf('/dist/') + 6) : ''
   return fileURLToPath(

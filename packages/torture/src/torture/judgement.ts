@@ -10,7 +10,7 @@ import { Recorder } from '../history/recorder.js'
 import { judgePlainSets, PlainSet, readPlainAdds } from '../oracles/plain-set.js'
 import { judgeRegisterLog, type RegisterEntry } from '../oracles/register.js'
 import { RegisterClient } from '../oracles/register-client.js'
-import type { Stage } from '../stage/stage.js'
+import type { StageFacts } from '../stage/stage.js'
 import { admissionsOf } from './admissions.js'
 import type { NamePlan } from './names.js'
 import type { InjectedFault } from './nemesis.js'
@@ -18,8 +18,9 @@ import type { ProcessHealth, TortureOutcome } from './outcome.js'
 import type { Complaint } from './protocol.js'
 import { countFaults, deathsOf, summariseNames } from './summary.js'
 
+/** All of it can be sent to a thread. */
 export interface RunRecord {
-  readonly stage: Stage
+  readonly stage: StageFacts
   readonly names: readonly NamePlan[]
   readonly histories: string
   readonly scene: string

@@ -7,11 +7,14 @@ import { writeReport } from '../report/report.js'
 import type { Judged } from './judgement.js'
 import type { TortureOptions, TortureOutcome } from './outcome.js'
 
+/** Where to put what is kept of a run. */
+export type KeepOptions = Pick<TortureOptions, 'history' | 'report' | 'failures'>
+
 /** Writes what was asked for; and of a run in which something was wrong, all that is needed to find out what. */
 export async function keepRecords(
   judged: Judged,
   histories: string,
-  { history, report, failures }: TortureOptions,
+  { history, report, failures }: KeepOptions,
 ): Promise<TortureOutcome> {
   const { outcome } = judged
   const folder = outcome.verdict.valid || failures === null ? null : resolve(failures)

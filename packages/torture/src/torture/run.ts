@@ -9,8 +9,8 @@ import type { Stage } from '../stage/stage.js'
 import { Crew } from './crew.js'
 import { growthOf } from './growth.js'
 import { Guard } from './guard.js'
-import { judgeRun, REGISTER_LOG, recordFinalReads } from './judgement.js'
-import { keepRecords } from './keeping.js'
+import { judgeInThread } from './judge-thread.js'
+import { REGISTER_LOG, recordFinalReads } from './judgement.js'
 import { type NamePlan, namesFor, resourcesOf } from './names.js'
 import { Nemesis } from './nemesis.js'
 import type { Phase, Progress, TortureOptions, TortureOutcome } from './outcome.js'
@@ -146,8 +146,9 @@ class TortureRun {
     this.#phase = 'checking'
     this.#onProgress(this.#progress())
     const { injected, trouble } = nemesis
+    const { store, recipe, guarantees, ttlMs, freedWithinMs } = stage
     const record = {
-      stage,
+      stage: { store, recipe, guarantees, ttlMs, freedWithinMs },
       names,
       histories,
       scene,
@@ -160,8 +161,9 @@ class TortureRun {
       trouble,
       health,
     }
-    const judged = judgeRun(record, performance.now() - this.#since)
-    return await keepRecords(judged, histories, this.#options)
+    const { report, failures } = this.#options
+    const tookMs = performance.now() - this.#since
+    return await judgeInThread({ record, tookMs, kept: { history, report, failures } })
   }
 
   /** Where fences are minted there is a register to check them. */
