@@ -40,7 +40,7 @@ export {
   WeightConflictError,
 } from './core/errors.js'
 export type { HoldfastEvent } from './core/events.js'
-export type { Hold } from './core/hold.js'
+export type { Hold, HoldSummary } from './core/hold.js'
 export type { LockInversion, LockOrderEdge, LockOrderOptions } from './core/lock-order.js'
 export type { AcquireOptions, ClientOptions, HoldOptions } from './core/options.js'
 export type { ReleaseOutcome } from './core/releaser.js'

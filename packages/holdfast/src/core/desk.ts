@@ -123,6 +123,11 @@ export class Desk {
       : this.#acquireInFlow(flows, resource, shape, wish)
   }
 
+  /** Whom the store names as the holder of what this client takes outside of flows. */
+  get owner(): Owner {
+    return this.#context.owner
+  }
+
   /** Claims of different flows are never shared, because a claim has one owner. */
   async #acquireInFlow(
     flows: Flows,

@@ -84,10 +84,10 @@ export class AcquireTimeoutError extends HoldfastError {
   readonly waitedMs: number
   readonly holder: HolderNote | null
 
-  constructor(waitedMs: number, holder: HolderNote | null, context: ErrorContext) {
+  constructor(waitedMs: number, holder: HolderNote | null, context: ErrorContext, hint = '') {
     super(
       `Waited ${Math.round(waitedMs)} ms for ${quote(context.resource)} and did not get it${heldBy(holder)}. ` +
-        'Wait longer with `waitMs`, or see who holds it with `inspect()`.',
+        `Wait longer with \`waitMs\`, or see who holds it with \`inspect()\`.${hint}`,
       context,
     )
     this.waitedMs = waitedMs

@@ -52,7 +52,31 @@ export interface Hold extends AsyncDisposable {
    * `run()`, or call `release()` and look at the outcome, where you must know of a loss that shows only at the end.
    */
   release(): Promise<ReleaseOutcome>
+  /** What `console.log()` and `JSON.stringify()` show of it. */
+  toJSON(): HoldSummary
 }
+
+/** A hold as text. Whoever has it cannot release the lock with it. */
+export interface HoldSummary {
+  readonly resource: string
+  /** In decimal digits, because JSON has no large integers; null where the store mints none. */
+  readonly fence: string | null
+  readonly remainingMs: number
+  readonly isHeld: boolean
+}
+
+export function summaryOf(hold: Hold, fence: bigint | null): HoldSummary {
+  const { resource, remainingMs, isHeld } = hold
+  return {
+    resource,
+    fence: fence === null ? null : String(fence),
+    remainingMs: Math.floor(remainingMs),
+    isHeld,
+  }
+}
+
+/** The name of the method that `console.log()` asks. It is the same in every version of Node.js, and unknown elsewhere. */
+export const PRINTED: unique symbol = Symbol.for('nodejs.util.inspect.custom')
 
 /** What a hold needs from whoever made it. */
 export interface HoldKeeping {
@@ -197,6 +221,14 @@ export class StoreHold implements Hold {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release()
+  }
+
+  toJSON(): HoldSummary {
+    return summaryOf(this, this.standing.fence === null ? null : this.fence)
+  }
+
+  [PRINTED](): HoldSummary {
+    return this.toJSON()
   }
 
   /** The claim goes on under another hold. This one is over, and releasing it releases the other one. */

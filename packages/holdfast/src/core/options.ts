@@ -24,11 +24,14 @@ export interface HoldOptions {
   readonly maxHoldMs?: number
   /** Text for people who look at who holds what. */
   readonly note?: string
+  /**
+   * How long `acquire()` and `run()` wait for the lock. 0 tries once. Default: that of the lock, then that of the client; where
+   * neither has one, they wait as long as it takes.
+   */
+  readonly waitMs?: number
 }
 
 export interface AcquireOptions extends HoldOptions {
-  /** How long to wait. 0 tries once. Left out: as long as it takes. */
-  readonly waitMs?: number
   /** Ends the wait; `acquire` then rejects with the signal's reason. It does not end the hold. */
   readonly signal?: AbortSignal
 }
@@ -36,6 +39,8 @@ export interface AcquireOptions extends HoldOptions {
 export interface ClientOptions {
   /** The default `ttlMs` of every lock. Default 30,000. */
   readonly ttlMs?: number
+  /** The default `waitMs` of every lock, but not of an election. Default: `acquire()` and `run()` wait as long as it takes. */
+  readonly waitMs?: number
   /** How long one request to the store may take before its outcome counts as unknown. Default 5,000. */
   readonly requestMs?: number
   /** How long a waiting caller puts up with a store that does not answer. Default 10,000. */
@@ -69,6 +74,8 @@ export interface ClientOptions {
 
 export interface ClientSettings {
   readonly ttlMs: number
+  /** null: as long as it takes. */
+  readonly waitMs: number | null
   readonly requestMs: number
   readonly outageMs: number
   readonly waiterLeaseMs: number
@@ -93,10 +100,11 @@ export interface HoldSettings {
 /** More than any queue has; a limit beyond it is a mistake. */
 const WAITERS_MAX = 2 ** 31 - 1
 
-const HOLD_KEYS: readonly string[] = ['ttlMs', 'renew', 'minHoldMs', 'maxHoldMs', 'note']
-const ACQUIRE_KEYS: readonly string[] = [...HOLD_KEYS, 'waitMs', 'signal']
+const HOLD_KEYS: readonly string[] = ['ttlMs', 'renew', 'minHoldMs', 'maxHoldMs', 'note', 'waitMs']
+const ACQUIRE_KEYS: readonly string[] = [...HOLD_KEYS, 'signal']
 const CLIENT_KEYS: readonly string[] = [
   'ttlMs',
+  'waitMs',
   'requestMs',
   'outageMs',
   'waiterLeaseMs',
@@ -129,6 +137,7 @@ export function resolveClient(
   )
   return {
     ttlMs,
+    waitMs: optional(options.waitMs, null, (value) => checkMs(value, 'waitMs', 0)),
     requestMs: optional(options.requestMs, 5_000, (value) => checkMs(value, 'requestMs', 1)),
     outageMs: optional(options.outageMs, 10_000, (value) => checkMs(value, 'outageMs', 0)),
     waiterLeaseMs: optional(options.waiterLeaseMs, 5_000, (value) => checkMs(value, 'waiterLeaseMs', 50)),
@@ -181,7 +190,7 @@ export function defaultHold(settings: ClientSettings): HoldSettings {
     minHoldMs: 0,
     maxHoldMs: null,
     note: null,
-    waitMs: null,
+    waitMs: settings.waitMs,
     signal: null,
   }
 }
@@ -206,7 +215,6 @@ export function resolveAcquire(
   checkKeys(options, [...ACQUIRE_KEYS, ...extra])
   return {
     ...mergeHold(options, base, limits),
-    waitMs: optional(options.waitMs, base.waitMs, (value) => checkMs(value, 'waitMs', 0)),
     signal: optional(options.signal, base.signal, checkSignal),
   }
 }
@@ -218,7 +226,7 @@ function mergeHold(options: HoldOptions, base: HoldSettings, limits: Limits): Ho
     minHoldMs: optional(options.minHoldMs, base.minHoldMs, (value) => checkMs(value, 'minHoldMs', 0)),
     maxHoldMs: optional(options.maxHoldMs, base.maxHoldMs, (value) => checkMs(value, 'maxHoldMs', 1)),
     note: optional(options.note, base.note, (value) => checkNote(value)),
-    waitMs: base.waitMs,
+    waitMs: optional(options.waitMs, base.waitMs, (value) => checkMs(value, 'waitMs', 0)),
     signal: base.signal,
   }
   if (merged.maxHoldMs !== null && merged.minHoldMs > merged.maxHoldMs) {

@@ -1,4 +1,4 @@
-import type { Hold } from '../core/hold.js'
+import { type Hold, type HoldSummary, PRINTED } from '../core/hold.js'
 import type { ReleaseOutcome } from '../core/releaser.js'
 
 /** A hold that stands on another one and adds to it. */
@@ -47,5 +47,14 @@ export abstract class DelegatingHold<I extends Hold = Hold> implements Hold {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release()
+  }
+
+  toJSON(): HoldSummary {
+    const { isHeld, remainingMs } = this
+    return { ...this.inner.toJSON(), remainingMs: Math.floor(remainingMs), isHeld }
+  }
+
+  [PRINTED](): HoldSummary {
+    return this.toJSON()
   }
 }

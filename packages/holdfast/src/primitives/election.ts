@@ -38,7 +38,8 @@ const SHAPE = { kind: 'mutex', limit: 1 } as const
 /** One leader at a time, for as long as it lives and wants to be. */
 export class Election extends Lock<Leadership> {
   constructor(desk: Desk, name: string, options: HoldOptions = {}) {
-    const settings = resolveHold(options, defaultHold(desk.settings), desk.limits)
+    // A candidate waits for as long as another one leads, which has nothing to do with how long callers wait for a lock.
+    const settings = resolveHold(options, { ...defaultHold(desk.settings), waitMs: null }, desk.limits)
     super(desk, {
       name: checkName(name, 'name', desk.limits.nameBytesMax),
       shape: SHAPE,

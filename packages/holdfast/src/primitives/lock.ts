@@ -1,4 +1,4 @@
-import type { ResourceView, Shape } from '../core/backend.js'
+import type { HolderNote, ResourceView, Shape } from '../core/backend.js'
 import type { Desk } from '../core/desk.js'
 import { AcquireTimeoutError } from '../core/errors.js'
 import type { Hold, StoreHold } from '../core/hold.js'
@@ -25,6 +25,9 @@ export interface Lockable<H, O extends AcquireOptions = AcquireOptions> {
    */
   run<T>(fn: (hold: H) => T | PromiseLike<T>, options?: O): Promise<T>
 }
+
+/** What came of `runIfFree()`. */
+export type IfFree<T> = { readonly ran: true; readonly value: T } | { readonly ran: false }
 
 /** What distinguishes one primitive from another for the store. */
 export interface LockDefinition {
@@ -55,10 +58,9 @@ export abstract class Lock<H extends Hold, O extends AcquireOptions = AcquireOpt
   async acquire(options?: O): Promise<H> {
     const result = await this.claim(this.wishOf(options, this.definition.settings.waitMs))
     if (!isRefusal(result)) return result
-    throw new AcquireTimeoutError(result.waitedMs, result.holder, {
-      resource: this.name,
-      backend: this.desk.backend.name,
-    })
+    const { waitedMs, holder } = result
+    const context = { resource: this.name, backend: this.desk.backend.name }
+    throw new AcquireTimeoutError(waitedMs, holder, context, this.hintFor(holder))
   }
 
   async tryAcquire(options?: O): Promise<H | null> {
@@ -75,9 +77,40 @@ export abstract class Lock<H extends Hold, O extends AcquireOptions = AcquireOpt
     return await runUnder(hold, (held) => flows.holding(flow, [held], () => fn(held)))
   }
 
+  /**
+   * Like `run`, but does nothing if others hold the lock: `{ ran: false }`. With `waitMs` it waits that long first. For work that
+   * one process is to do and the others are to leave to it.
+   */
+  async runIfFree<T>(fn: (hold: H) => T | PromiseLike<T>, options?: O): Promise<IfFree<T>> {
+    checkFunction(fn, 'fn')
+    // `fn` may time out on another lock, which is an error of its own.
+    let began = false
+    const begin = (hold: H): T | PromiseLike<T> => {
+      began = true
+      return fn(hold)
+    }
+    try {
+      return { ran: true, value: await this.run(begin, { ...options, waitMs: options?.waitMs ?? 0 } as O) }
+    } catch (error) {
+      if (!began && error instanceof AcquireTimeoutError) return { ran: false }
+      throw error
+    }
+  }
+
+  /** Whether anybody holds it now. It may be otherwise a moment later, so use it to show, and `tryAcquire()` to decide. */
+  async isLocked(): Promise<boolean> {
+    const { holders } = await this.inspect()
+    return holders.length > 0
+  }
+
   /** Who holds it and who waits, in order. */
   async inspect(): Promise<ResourceView> {
     return await this.desk.inspect(this.name)
+  }
+
+  /** What a caller who did not get it may have overlooked. */
+  protected hintFor(_holder: HolderNote | null): string {
+    return ''
   }
 
   /** Turns the store's hold into the primitive's own. */

@@ -1,3 +1,4 @@
+import type { HolderNote } from '../core/backend.js'
 import type { Desk } from '../core/desk.js'
 import { InvalidInputError } from '../core/errors.js'
 import type { Hold, StoreHold } from '../core/hold.js'
@@ -60,6 +61,14 @@ export class Mutex extends Lock<Hold> {
     if (outer === null) return super.claim(wish)
     const { signal } = wish.settings
     return signal?.aborted ? Promise.reject(signal.reason) : Promise.resolve(new ReenteredHold(outer))
+  }
+
+  protected override hintFor(holder: HolderNote | null): string {
+    if (this.#reentrant || holder?.owner.client !== this.desk.owner.client) return ''
+    return (
+      ' This client holds it itself: if the same call waits inside its own `run()`, make the mutex with ' +
+      '`{ reentrant: true }`.'
+    )
   }
 
   protected override wrap(hold: StoreHold): Hold {

@@ -84,6 +84,7 @@ function brokenHold(resource: string, ttlMs: number): Hold {
     assertHeld: () => undefined,
     extend: () => Promise.resolve(),
     release: () => Promise.resolve('released'),
+    toJSON: () => ({ resource, fence: '1', remainingMs: ttlMs, isHeld: true }),
     [Symbol.asyncDispose]: () => Promise.resolve(),
   }
 }

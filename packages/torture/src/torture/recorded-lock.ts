@@ -1,4 +1,4 @@
-import type { AcquireOptions, Hold, Lockable, LockLostError, ReleaseOutcome } from 'holdfast'
+import type { AcquireOptions, Hold, HoldSummary, Lockable, LockLostError, ReleaseOutcome } from 'holdfast'
 import type { EventValue } from '../history/format.js'
 import { microsAt, nowMicros } from '../history/recorder.js'
 import { type Caller, judge } from './caller.js'
@@ -245,6 +245,10 @@ export class RecordedHold implements Hold {
   release(): Promise<ReleaseOutcome> {
     this.#released ??= this.#release()
     return this.#released
+  }
+
+  toJSON(): HoldSummary {
+    return this.inner.toJSON()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
