@@ -29,6 +29,11 @@ const urls = [
   `https://${CLOSED}`,
 ]
 
+/** Where there is one server, the message says which. */
+function namesPlace(url: string): boolean {
+  return /^(?:redis:|postgres|mysql|consul|etcd|memcached|http)/.test(url)
+}
+
 /** Redlock keeps no records. */
 const recordUrls = urls.filter((url) => !url.startsWith('redis+redlock'))
 
@@ -36,6 +41,7 @@ describe.concurrent('connect() to a closed port', () => {
   it.each(urls)('rejects with BackendUnavailableError: %s', async (url) => {
     const error = await connect(url).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(BackendUnavailableError)
+    if (namesPlace(url)) expect(String(error)).toContain(CLOSED)
   })
 })
 

@@ -97,6 +97,12 @@ const RULES: readonly Rule[] = [
     why: "Fences are the server's time, and its clock was set back.",
   },
   {
+    kinds: ['fence-reused'],
+    faults: ['failover-clock'],
+    holds: ({ fencing }, { store }) => fencing === 'best-effort' && REDIS_GROUPS.has(store),
+    why: 'The new master lacks the last fences, and its clock is behind the one that made them.',
+  },
+  {
     kinds: ['fence-order'],
     faults: ['clock', 'failover-clock'],
     together: ['evict'],

@@ -8,6 +8,8 @@ import type { HealthSample, WorkerHealth } from './health.js'
 const SPARE = 12
 /** A shorter run says nothing about the slope of a heap: caches fill, and code is compiled. */
 const HEAP_SECONDS_MIN = 60
+/** Nor does a process that was started late, or killed early, and so has acquired little. */
+const HEAP_ACQUISITIONS_MIN = 2_000
 /** What one acquisition may leave in the heap. A closure with what it refers to is more. */
 const BYTES_PER_ACQUISITION = 100
 /** What a heap may grow by in any case. */
@@ -59,6 +61,7 @@ function heapGrowth({ working, idle }: WorkerHealth): string[] {
   const start = samples[0]
   const middle = samples[Math.floor(samples.length / 2)]
   if (start === undefined || middle === undefined || samples.length < 4) return []
+  if (idle.acquired - start.acquired < HEAP_ACQUISITIONS_MIN) return []
   const bytes = idle.heapBytes - start.heapBytes
   const grew = bytes > HEAP_SPARE_BYTES && isSteep(start, middle) && isSteep(middle, idle)
   return grew ? [`the heap grew by ${Math.round(bytes / 1024)} KiB`] : []

@@ -10,6 +10,7 @@ import {
   quote,
   UnsupportedError,
 } from '../../core/errors.js'
+import { notReached } from '../shared/not-reached.js'
 
 const BACKEND = 'consul'
 
@@ -91,7 +92,7 @@ export function transportError(error: unknown, wasSent: boolean): unknown {
       context,
     )
   }
-  if (!wasSent) return new BackendUnavailableError('Consul was not reached, so nothing was done.', context)
+  if (!wasSent) return notReached('Consul', error, context)
   if (typeof code === 'string' && code.startsWith('HPE_')) return strangeAnswer('it is not HTTP', error)
   return new OutcomeUnknownError('The connection to Consul ended before an answer came.', context)
 }

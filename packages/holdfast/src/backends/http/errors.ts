@@ -10,6 +10,7 @@ import {
   quote,
   UnsupportedError,
 } from '../../core/errors.js'
+import { notReached } from '../shared/not-reached.js'
 
 const BACKEND = 'http'
 
@@ -94,9 +95,7 @@ export function transportError(error: unknown, wasSent: boolean): unknown {
       context,
     )
   }
-  if (!wasSent) {
-    return new BackendUnavailableError('The lock service was not reached, so nothing was done.', context)
-  }
+  if (!wasSent) return notReached('The lock service', error, context)
   if (typeof code === 'string' && code.startsWith('HPE_')) return strangeAnswer('it is not HTTP', error)
   const cut = new OutcomeUnknownError(
     'The connection to the lock service ended before an answer came.',

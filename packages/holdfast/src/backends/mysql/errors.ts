@@ -4,6 +4,7 @@
  */
 
 import { BackendUnavailableError, HoldfastError, OutcomeUnknownError } from '../../core/errors.js'
+import { notReached } from '../shared/not-reached.js'
 import { CONNECTION, errorOf, isAmong, type Meaning } from '../sql/meaning.js'
 
 const BACKEND = 'mysql'
@@ -147,7 +148,7 @@ export function mysqlError(error: unknown): unknown {
     return meaning === undefined ? error : errorOf(SERVER, meaning, context)
   }
   if (isAmong(error, NOT_SENT_CODES, NOT_SENT)) {
-    return new BackendUnavailableError('MySQL was not reached, so nothing was done.', context)
+    return notReached('MySQL', error, context)
   }
   return isAmong(error, UNKNOWN_CODES) ? errorOf(SERVER, CONNECTION, context) : error
 }
@@ -156,10 +157,7 @@ export function mysqlError(error: unknown): unknown {
 export function connectError(error: unknown): unknown {
   const found = mysqlError(error)
   if (!(found instanceof OutcomeUnknownError)) return found
-  return new BackendUnavailableError('MySQL was not reached, so nothing was done.', {
-    backend: BACKEND,
-    cause: error,
-  })
+  return notReached('MySQL', error, { backend: BACKEND, cause: error })
 }
 
 /** An answer that the recipe's own statement cannot have given. */

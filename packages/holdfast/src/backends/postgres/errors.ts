@@ -4,6 +4,7 @@
  */
 
 import { BackendUnavailableError, HoldfastError, UnsupportedError } from '../../core/errors.js'
+import { notReached } from '../shared/not-reached.js'
 import { CONNECTION, errorOf, isAmong, type Meaning } from '../sql/meaning.js'
 
 const BACKEND = 'postgres'
@@ -108,7 +109,7 @@ export function postgresError(error: unknown): unknown {
     return meaning === null ? error : errorOf(SERVER, meaning, context)
   }
   if (isAmong(error, NOT_SENT_CODES, NOT_SENT)) {
-    return new BackendUnavailableError('PostgreSQL was not reached, so nothing was done.', context)
+    return notReached('PostgreSQL', error, context)
   }
   if (isAmong(error, UNKNOWN_CODES, UNKNOWN)) return errorOf(SERVER, CONNECTION, context)
   return error

@@ -47,6 +47,8 @@ function overtakenInQueue(
     // From here on its process had no right to be served before others in the queue.
     const entitledUntil = tenures.isOver(hold) ? hold.from : hold.since
     for (const later of earliest.values()) {
+      // A writer that becomes a reader keeps its position.
+      if (hold.downgraded) break
       const overtaken = later.queued < entitledUntil && hold.to <= later.hold.from
       if (overtaken && excludeEachOther(note, hold, later.hold)) {
         violations.push(overtaking(book.name, hold, later))
