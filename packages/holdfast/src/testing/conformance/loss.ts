@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { performance } from 'node:perf_hooks'
 import { LockLostError } from '../../core/errors.js'
 import type { Hold } from '../../core/hold.js'
 import { blockFor } from '../block-for.js'
