@@ -6,8 +6,8 @@ import { createService, type Service } from 'holdfast-service'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Bench, requireBuild } from './command.js'
 
-/** With notes of 1,024 characters, an answer of 1 MiB has room for about 300 of them. */
-const HOLDERS = 400
+/** With notes of 1,024 characters, an answer of 256 KiB has room for about 75 of them. */
+const HOLDERS = 100
 
 describe('a lock that has more claims than the service shows', () => {
   const store = `memory:hidden-${randomBytes(6).toString('hex')}`
@@ -39,10 +39,10 @@ describe('a lock that has more claims than the service shows', () => {
   test('is counted as a whole by `show` and `ls`', async () => {
     const shown = await bench.holdfast(['show', 'pool', '--url', url])
     expect(shown.stdout).toMatch(
-      /^"pool" {2}semaphore of 400, 400 holders, 0 waiters \(\d+ claims not shown\)\n/,
+      /^"pool" {2}semaphore of 100, 100 holders, 0 waiters \(\d+ claims not shown\)\n/,
     )
     const listed = await bench.holdfast(['ls', '--url', url])
-    expect(listed.stdout).toMatch(/\npool +semaphore of 400 +400 +0 /)
+    expect(listed.stdout).toMatch(/\npool +semaphore of 100 +100 +0 /)
     expect(listed.stderr).toMatch(/^holdfast: the store does not show \d+ of the claims/)
   })
 

@@ -18,7 +18,7 @@ import { watchForStrays } from '../support/strays.js'
 import { etcdctl, freshName, locksAt, locksOver, rejection } from './support.js'
 
 const missing = missingPrograms(['etcd', 'etcdctl'])
-const ROUNDS = atDepth(30, 200)
+const ROUNDS = atDepth(32, 200)
 
 watchForStrays()
 
