@@ -56,23 +56,13 @@ export interface Hold extends AsyncDisposable {
   toJSON(): HoldSummary
 }
 
-/** A hold as text. Whoever has it cannot release the lock with it. */
+/** A hold as text, for logs. It does not contain the claim, so it cannot release the lock. */
 export interface HoldSummary {
   readonly resource: string
   /** In decimal digits, because JSON has no large integers; null where the store mints none. */
   readonly fence: string | null
   readonly remainingMs: number
   readonly isHeld: boolean
-}
-
-export function summaryOf(hold: Hold, fence: bigint | null): HoldSummary {
-  const { resource, remainingMs, isHeld } = hold
-  return {
-    resource,
-    fence: fence === null ? null : String(fence),
-    remainingMs: Math.floor(remainingMs),
-    isHeld,
-  }
 }
 
 /** The name of the method that `console.log()` asks. It is the same in every version of Node.js, and unknown elsewhere. */
@@ -224,7 +214,9 @@ export class StoreHold implements Hold {
   }
 
   toJSON(): HoldSummary {
-    return summaryOf(this, this.standing.fence === null ? null : this.fence)
+    const { resource, remainingMs, isHeld } = this
+    const fence = this.standing.fence === null ? null : String(this.fence)
+    return { resource, fence, remainingMs: Math.floor(remainingMs), isHeld }
   }
 
   [PRINTED](): HoldSummary {

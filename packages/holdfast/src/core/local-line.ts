@@ -325,7 +325,7 @@ export class LocalLine extends KeeperKeeping implements Departures {
     standing.limitAt = Number.POSITIVE_INFINITY
     standing.staysUntil = hold.acquiredAt + hold.minHoldMs
     const passOn = (): void => {
-      // The machine may have slept since the release, and the next caller shall not begin on a doubtful lease.
+      // If the machine slept since the release, the lease may have ended, and the next caller has to ask the store.
       this.noticeSleep()
       void this.giveBack(hold)
     }

@@ -59,7 +59,7 @@ class BlindStore extends RelayBackend {
     const verdict = await this.#answerTo(super.attempt(claim, { ...patience, waitMs: 0 }))
     if (verdict === null) {
       const { weight } = claim
-      return { kind: 'granted', fence: this.#fence, leaseMs: patience.leaseMs, weight } as Verdict
+      return { kind: 'granted', fence: this.#fence, leaseMs: patience.leaseMs, weight }
     }
     if ('fence' in verdict && verdict.fence !== null) this.#fence = verdict.fence
     return verdict
